@@ -1,0 +1,32 @@
+// Attention with everything in the open: probabilities, each term's scores, talking heads, arbitrary
+// position ids. It consumes the same terms as the fused kernel and needs O(Lq·Lk) memory.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "locant/core/view.h"
+#include "locant/terms/problem.h"
+#include "locant/terms/terms.h"
+
+namespace locant {
+
+// What the materialised path can show besides the output.
+struct MaterializedOptions {
+  ConstView talking_logits;         // W (H, H): out[g] = sum_h W[g,h]·in[h] before masking and softmax
+  ConstView talking_probabilities;  // the same on the probabilities
+};
+
+struct Materialized {
+  std::vector<double> probabilities;                               // (B, H, Lq, Lk)
+  std::vector<std::pair<std::string, std::vector<double>>> scores;  // each term, (B, H, Lq, Lk)
+};
+
+// O = softmax(c·QKᵀ + terms)·(V + value terms); scores come as "content" and then every term by name.
+Materialized materialized_forward(const Problem& problem, const ConstView& q, const ConstView& k,
+                                  const ConstView& v, const Terms& terms,
+                                  const MaterializedOptions& extras, const View& out,
+                                  const View& lse);
+
+}  // namespace locant

@@ -1,0 +1,33 @@
+// Threads: one pool of std::thread, behind an interface that a host program can replace.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace locant {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // How many calls of `body` may run at once; bodies see a worker number below this.
+  virtual int concurrency() const = 0;
+
+  // Runs body(index, worker) for every index in [0, count), in any order, and returns when all are
+  // done. Two bodies that run at the same time never share a worker number. The first exception
+  // thrown by a body is rethrown here, after the others have ended.
+  virtual void parallel_for(int64_t count, const std::function<void(int64_t, int)>& body) = 0;
+};
+
+// locant's own pool. Threads start on first use and block when idle; a forked child starts its own.
+std::shared_ptr<Executor> make_thread_pool(int threads);
+
+// The executor all calls use. set_num_threads(n) makes a pool of n (n >= 1); set_executor installs
+// another. Calls under way keep the executor they began with.
+std::shared_ptr<Executor> executor();
+void set_executor(std::shared_ptr<Executor> executor);
+void set_num_threads(int threads);
+int num_threads();
+
+}  // namespace locant

@@ -1,0 +1,19 @@
+// Which instruction set the kernels use. The best one of this CPU unless LOCANT_ISA names another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace locant {
+
+// Names: "scalar", "ssse3", "sse4", "avx2", "avx3", "neon", ...: those compiled in and present here,
+// best first.
+std::vector<std::string> available_isas();
+
+// The one that kernels run now, as the kernel itself reports it.
+std::string isa();
+
+// Forces one of available_isas(); "best" returns to the default. Not to be called during a call.
+void set_isa(const std::string& name);
+
+}  // namespace locant

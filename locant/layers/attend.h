@@ -1,0 +1,57 @@
+// The one call: attention with a position encoding.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "locant/attention/materialized.h"
+#include "locant/core/view.h"
+#include "locant/encodings/encoding.h"
+#include "locant/terms/problem.h"
+
+namespace locant {
+
+struct AttendOptions {
+  std::span<const int64_t> lengths;     // (B) real tokens per batch row, for queries and keys alike
+  std::span<const int64_t> k_lengths;   // (B) the same for keys only, when they differ
+  bool left_padded = false;             // real tokens stand at the end of each row
+  std::span<const Sequence> sequences;  // or the general form: which rows belong together
+  int64_t q_start = 0, k_start = 0;     // position of the first query and key of each sequence
+
+  bool causal = false;
+  int64_t window_left = -1, window_right = -1;
+  int64_t prefix = 0;
+  ConstView mask;                       // broadcastable to (B, H, Lq, Lk); see terms/problem.h
+  ConstView q_positions, k_positions;   // arbitrary position ids, (B | 1, L), int64
+
+  std::optional<double> scale;          // instead of the encoding's own c
+  View lse;                             // (B, H, Lq) output, or empty
+  Tiling tiling;
+};
+
+// O = softmax(c·QKᵀ + terms)·(V + value terms).  A query with nothing to see gets zeros, lse -inf.
+//   q (B, H, Lq, d)   k (B, Hkv, Lk, d)   v (B, Hkv, Lk, dv)   out (B, H, Lq, dv), any strides
+void attend(const ConstView& q, const ConstView& k, const ConstView& v, const Encoding& encoding,
+            const AttendOptions& options, const View& out);
+
+// The Problem that these arguments mean, checked.
+Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
+                     const AttendOptions& options);
+
+// The same attention with everything in the open: O(Lq·Lk) memory.
+Materialized attend_materialized(const ConstView& q, const ConstView& k, const ConstView& v,
+                                 const Encoding& encoding, const AttendOptions& options,
+                                 const MaterializedOptions& extras, const View& out);
+
+// The same by the encoding's plain-loop reference in float64; out is float64.
+void attend_reference(const ConstView& q, const ConstView& k, const ConstView& v,
+                      const Encoding& encoding, const AttendOptions& options, const View& out);
+
+// The reference's loops in float32: the yardstick for tolerances.
+void attend_naive_f32(const ConstView& q, const ConstView& k, const ConstView& v,
+                      const Encoding& encoding, const AttendOptions& options, const View& out);
+
+}  // namespace locant

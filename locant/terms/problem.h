@@ -1,0 +1,76 @@
+// One attention problem: sizes, the sequences of the batch, and who may see whom. Plain data.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "locant/core/view.h"
+
+namespace locant {
+
+// A batch is a list of sequences over strided buffers. Right or left padding, packing and ragged
+// decode are all the same thing: which rows belong together, and where their positions start.
+struct Sequence {
+  int64_t batch = 0;                // index on the batch axis of q, k, v and out
+  int64_t q_begin = 0, q_len = 0;   // its queries are rows [q_begin, q_begin + q_len)
+  int64_t k_begin = 0, k_len = 0;   // its keys are rows [k_begin, k_begin + k_len)
+  int64_t q_start = 0, k_start = 0; // position of its first query and of its first key
+  int64_t prefix = 0;               // its first `prefix` keys are visible whatever `causal` says
+};
+
+// Keys [begin, end) of a sequence, counted from its first key.
+struct KeyRange {
+  int64_t begin = 0, end = 0;
+};
+
+struct Problem {
+  int64_t batch = 0, heads = 0, kv_heads = 0;
+  int64_t q_len = 0, k_len = 0;          // rows in the buffers, padding included
+  int64_t head_dim = 0, value_dim = 0;
+  std::vector<Sequence> sequences;
+
+  bool causal = false;
+  int64_t window_left = -1;              // keys at most this far behind the query; -1: no limit
+  int64_t window_right = -1;             // keys at most this far ahead; -1: no limit
+
+  // Broadcastable to (batch, heads, q_len, k_len). Boolean: true means visible. Floating point:
+  // added to the scaled scores; -inf means not visible.
+  ConstView mask;
+
+  // Arbitrary position ids, (batch | 1, q_len) and (batch | 1, k_len), int64; empty: q_start + i and
+  // k_start + j. Encodings with terms that depend on them take the materialised path.
+  ConstView q_positions, k_positions;
+
+  int64_t group() const { return heads / kv_heads; }  // query heads per key/value head
+
+  // The keys that causal, window, prefix and length leave to query i of a sequence: an interval.
+  // Indices are compared as i + q_start and j + k_start, never as position ids.
+  KeyRange visible(const Sequence& s, int64_t i) const {
+    const int64_t diagonal = i + s.q_start - s.k_start;
+    KeyRange range{0, s.k_len};
+    if (causal) range.end = std::max(diagonal + 1, s.prefix);
+    if (window_left >= 0) range.begin = std::max<int64_t>(0, diagonal - window_left);
+    if (window_right >= 0) range.end = std::min(range.end, diagonal + window_right + 1);
+    range.end = std::clamp<int64_t>(range.end, 0, s.k_len);
+    range.begin = std::min(range.begin, range.end);
+    return range;
+  }
+
+  // The offsets pos(key) - pos(query) that occur: [first, last].
+  struct Offsets {
+    int64_t first = 0, last = 0;
+  };
+  Offsets offsets() const;
+};
+
+// Tile sizes, for tests that must cross several tiles at small lengths; 0 means the tuned size.
+struct Tiling {
+  int64_t rows = 0;  // query rows per work item
+  int64_t keys = 0;  // keys per block, rounded up to the kernel's panel width
+};
+
+// Fails by name if sizes, sequences, masks or positions are inconsistent.
+void validate(const Problem& problem);
+
+}  // namespace locant
