@@ -1,0 +1,163 @@
+#include "locant/attention/fused.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "locant/attention/stats.h"
+#include "locant/core/executor.h"
+#include "locant/kernels/forward.h"
+
+namespace locant {
+namespace {
+
+constexpr int64_t kKeyBlock = 256;     // keys per tile: K and V of a block fit the second-level cache
+constexpr int64_t kMaxRows = 768;      // query rows per item: enough to repay packing keys
+constexpr int64_t kMinRows = 96;
+constexpr int64_t kItemsWanted = 16;   // per sequence, so that few heads still fill all threads
+constexpr int64_t kFewRows = 16;       // with so few rows, keys are split over items instead
+constexpr int64_t kKeysPerSplit = 2048;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// How one sequence is cut into work items. It depends on the sequence and the number of heads alone,
+// so results are the same bits for any number of threads and any company in the batch.
+struct Cut {
+  int64_t rows = 1;   // query rows per item
+  int64_t heads = 1;  // query heads per item, of one key/value head
+  int64_t keys = 1;   // keys per item
+};
+
+Cut cut(const Problem& p, const Sequence& s, const Tiling& tiling, int64_t key_block) {
+  Cut out;
+  const int64_t wanted =
+      std::clamp(ceil_div(p.heads * s.q_len, kItemsWanted), kMinRows, kMaxRows);
+  const int64_t pieces = std::max<int64_t>(1, (s.q_len + wanted / 3) / wanted);
+  out.rows = tiling.rows > 0 ? tiling.rows : std::max<int64_t>(1, ceil_div(s.q_len, pieces));
+  // Short queries share the packing of their key/value head.
+  out.heads = std::clamp<int64_t>(kMinRows / std::max<int64_t>(1, s.q_len), 1, p.group());
+  const bool split = s.q_len <= kFewRows && s.k_len >= 2 * kKeysPerSplit;
+  out.keys = split ? ceil_div(kKeysPerSplit, key_block) * key_block : std::max<int64_t>(1, s.k_len);
+  return out;
+}
+
+// All items of a call; those whose keys are split stand together, in order of their keys.
+struct Plan {
+  std::vector<ForwardItem> items;
+  std::vector<std::vector<std::byte>> partials;
+};
+
+void add_items(const Problem& p, int64_t index, const Cut& cut, size_t element, Plan& plan) {
+  const Sequence& s = p.sequences[index];
+  for (int64_t kv = 0; kv < p.kv_heads; ++kv)
+    for (int64_t head = kv * p.group(); head < (kv + 1) * p.group(); head += cut.heads)
+      // Last rows first: under a causal mask they take longest.
+      for (int64_t end = s.q_len; end > 0; end = (end - 1) / cut.rows * cut.rows)
+        for (int64_t key = 0; key == 0 || key < s.k_len; key += cut.keys) {
+          ForwardItem item;
+          item.sequence = index;
+          item.head_begin = head;
+          item.head_end = std::min(head + cut.heads, (kv + 1) * p.group());
+          item.row_begin = (end - 1) / cut.rows * cut.rows;
+          item.row_end = end;
+          item.key_begin = key;
+          item.key_end = std::min(key + cut.keys, s.k_len);
+          if (cut.keys < s.k_len) {
+            const int64_t rows = (item.head_end - item.head_begin) * (end - item.row_begin);
+            plan.partials.emplace_back(static_cast<size_t>(rows * (p.value_dim + 2)) * element);
+            item.partial = plan.partials.back().data();
+          }
+          plan.items.push_back(item);
+        }
+}
+
+// Joins the partial results of `count` items over the same rows: weights exp(m_i - max m).
+template <class T>
+void merge(const ForwardCall& call, const ForwardItem* items, int64_t count) {
+  constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
+  const ForwardItem& item = items[0];
+  const Sequence& s = call.problem->sequences[item.sequence];
+  const int64_t dv = call.problem->value_dim, rows = item.row_end - item.row_begin;
+  std::vector<T> o(dv);
+  for (int64_t head = item.head_begin; head < item.head_end; ++head)
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t at = ((head - item.head_begin) * rows + r) * (dv + 2);
+      T m = kMinusInfinity, l = 0;
+      for (int64_t i = 0; i < count; ++i)
+        m = std::max(m, static_cast<const T*>(items[i].partial)[at + dv]);
+      std::fill(o.begin(), o.end(), T(0));
+      for (int64_t i = 0; i < count; ++i) {
+        const T* part = static_cast<const T*>(items[i].partial) + at;
+        if (part[dv + 1] == T(0)) continue;  // nothing visible there
+        const T weight = std::exp(part[dv] - (m == kMinusInfinity ? T(0) : m));
+        for (int64_t c = 0; c < dv; ++c) o[c] += weight * part[c];
+        l += weight * part[dv + 1];
+      }
+      const int64_t row = s.q_begin + item.row_begin + r;
+      T* out = call.out.at<T>(s.batch, head, row);
+      for (int64_t c = 0; c < dv; ++c)
+        out[c * call.out.strides[3]] = l == T(0) ? T(0) : o[c] / l;
+      if (call.lse)
+        *call.lse.at<T>(s.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
+    }
+}
+
+// Rows of out that belong to no sequence are padding: zeros, lse -inf.
+template <class T>
+void clear_padding(const Problem& p, const View& out, const View& lse) {
+  std::vector<uint8_t> used(p.batch * p.q_len, 0);
+  for (const Sequence& s : p.sequences)
+    std::fill_n(used.begin() + s.batch * p.q_len + s.q_begin, s.q_len, uint8_t{1});
+  for (int64_t b = 0; b < p.batch; ++b)
+    for (int64_t i = 0; i < p.q_len; ++i) {
+      if (used[b * p.q_len + i]) continue;
+      for (int64_t h = 0; h < p.heads; ++h) {
+        for (int64_t c = 0; c < p.value_dim; ++c) *out.at<T>(b, h, i, c) = 0;
+        if (lse) *lse.at<T>(b, h, i) = -std::numeric_limits<T>::infinity();
+      }
+    }
+}
+
+}  // namespace
+
+void fused_forward(const Problem& problem, const ConstView& q, const ConstView& k,
+                   const ConstView& v, const Terms& terms, const Tiling& tiling, const View& out,
+                   const View& lse) {
+  ForwardCall call{&problem, &terms, q, k, v, out, lse, 0};
+  // Sixteen is a multiple of every panel width up to 512-bit doubles; 32 of all.
+  call.key_block = ceil_div(tiling.keys > 0 ? tiling.keys : kKeyBlock, 32) * 32;
+
+  const bool wide = q.dtype == DType::f64;
+  if (wide) {
+    clear_padding<double>(problem, out, lse);
+  } else {
+    clear_padding<float>(problem, out, lse);
+  }
+
+  Plan plan;
+  for (size_t index = 0; index < problem.sequences.size(); ++index)
+    add_items(problem, static_cast<int64_t>(index),
+              cut(problem, problem.sequences[index], tiling, call.key_block), size_of(q.dtype),
+              plan);
+
+  std::atomic<int64_t> tiles{0};
+  executor()->parallel_for(static_cast<int64_t>(plan.items.size()), [&](int64_t index, int) {
+    tiles.fetch_add(run_forward(call, plan.items[index]), std::memory_order_relaxed);
+  });
+
+  for (size_t first = 0; first < plan.items.size();) {
+    size_t last = first + 1;
+    if (plan.items[first].partial != nullptr) {
+      while (last < plan.items.size() && plan.items[last].key_begin > 0) ++last;
+      const auto count = static_cast<int64_t>(last - first);
+      wide ? merge<double>(call, &plan.items[first], count)
+           : merge<float>(call, &plan.items[first], count);
+    }
+    first = last;
+  }
+  count_fused(1, tiles.load());
+}
+
+}  // namespace locant

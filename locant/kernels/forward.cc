@@ -1,0 +1,364 @@
+#include "locant/kernels/forward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "locant/kernels/arena.h"
+#include "locant/kernels/isa_dispatch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "locant/kernels/forward.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "hwy/highway.h"
+#include "locant/kernels/gemm-inl.h"
+#include "locant/kernels/mask-inl.h"
+#include "locant/kernels/pack-inl.h"
+#include "locant/kernels/position-inl.h"
+#include "locant/kernels/softmax-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace locant {
+namespace HWY_NAMESPACE {
+
+// One work item. Keys are walked in blocks; each block is packed once and meets all query rows of
+// the item in groups of six, whose scores (6, keys) stay in the first-level cache:
+//
+//   for each block of keys:   pack K, V;  for each head: strips, tables, key-side products
+//     for each row group:     S = terms + QKᵀ;  mask;  softmax step;  O = alpha·O + P·V + value terms
+template <class T>
+class ForwardKernel {
+ public:
+  ForwardKernel(const ForwardCall& call, const ForwardItem& item)
+      : call_(call), item_(item), problem_(*call.problem), terms_(*call.terms),
+        sequence_(problem_.sequences[item.sequence]), arena_(Arena::of_this_thread()) {}
+
+  int64_t run() {
+    const Arena::Mark mark = arena_.mark();
+    begin();
+    const int64_t step = call_.key_block;
+    const KeyRange keys = visible_keys();
+    for (int64_t key = keys.begin / step * step; key < keys.end; key += step)
+      run_block(std::max(key, item_.key_begin), std::min({key + step, keys.end, item_.key_end}));
+    end();
+    arena_.release(mark);
+    return tiles_;
+  }
+
+ private:
+  static constexpr size_t kP = kPanel<T>;
+  static constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
+
+  size_t heads() const { return static_cast<size_t>(item_.head_end - item_.head_begin); }
+  size_t rows() const { return static_cast<size_t>(item_.row_end - item_.row_begin); }
+
+  // Keys that any row of the item sees.
+  KeyRange visible_keys() const {
+    KeyRange all{item_.key_end, item_.key_begin};
+    for (int64_t i = item_.row_begin; i < item_.row_end; ++i) {
+      const KeyRange range = problem_.visible(sequence_, i);
+      if (range.begin == range.end) continue;
+      all.begin = std::min(all.begin, range.begin);
+      all.end = std::max(all.end, range.end);
+    }
+    all.begin = std::max(all.begin, item_.key_begin);
+    all.end = std::min(all.end, item_.key_end);
+    return all;
+  }
+
+  void begin() {
+    depth_ = static_cast<size_t>(problem_.head_dim);
+    value_panels_ = (static_cast<size_t>(problem_.value_dim) + kP - 1) / kP;
+    ldo_ = value_panels_ * kP;
+    // An odd number of panels between rows of S keeps them out of each other's cache sets.
+    lds_ = (static_cast<size_t>(call_.key_block) / kP + 1) * kP;
+    const size_t n = heads() * rows();
+    q_ = arena_.take<T>(n * depth_);
+    o_ = arena_.take<T>(n * ldo_);
+    m_ = arena_.take<T>(n);
+    l_ = arena_.take<T>(n);
+    s_ = arena_.take<T>(kMaxRows * lds_);
+    live_ = arena_.take<uint8_t>(kMaxRows * lds_);
+    k_ = arena_.take<T>(lds_ * depth_);
+    v_ = arena_.take<T>(lds_ * ldo_);
+    zeros_ = arena_.take<T>(kP);
+    std::fill_n(zeros_, kP, T(0));
+    std::fill_n(o_, n * ldo_, T(0));
+    std::fill_n(m_, n, kMinusInfinity);
+    std::fill_n(l_, n, T(0));
+    for (size_t h = 0; h < heads(); ++h)
+      pack_queries(h, static_cast<T>(terms_.scale), terms_.query_plus, q_ + h * rows() * depth_);
+    pack_projections();
+  }
+
+  // out (rows, d) = scale·(q + plus)
+  void pack_queries(size_t h, T scale, const ConstView& plus, T* out) {
+    const int64_t head = item_.head_begin + static_cast<int64_t>(h);
+    Matrix added{};
+    if (plus) {
+      added = Matrix::of(plus, 0, 0);
+      added.data = static_cast<const std::byte*>(added.data) +
+                   head * added.row_stride * static_cast<int64_t>(size_of(added.dtype));
+    }
+    CopyRows<T>(Matrix::of(call_.q, sequence_.batch, head), sequence_.q_begin + item_.row_begin,
+                rows(), depth_, scale, added, out);
+  }
+
+  // A query-side projection with no vector of its own multiplies the same scaled q as the content.
+  void pack_projections() {
+    for (const Projection& term : terms_.projections) {
+      PackedProjection packed;
+      packed.unit_steps = has_unit_steps(term.map);
+      packed.scale = static_cast<T>(term.scale);
+      if (term.side == Side::query) {
+        const bool same = !term.plus && !terms_.query_plus && terms_.scale != 0;
+        packed.scale = same ? static_cast<T>(term.scale / terms_.scale) : T(1);
+        packed.x = q_;
+        if (!same) {
+          packed.x = arena_.take<T>(heads() * rows() * depth_);
+          for (size_t h = 0; h < heads(); ++h)
+            pack_queries(h, static_cast<T>(term.scale), term.plus, packed.x + h * rows() * depth_);
+        }
+      }
+      projections_.push_back(packed);
+    }
+    for (const ValueTerm& term : terms_.values) value_steps_.push_back(has_unit_steps(term.map));
+  }
+
+  void run_block(int64_t key_begin, int64_t key_end) {
+    const Arena::Mark mark = arena_.mark();
+    block_.keys = static_cast<size_t>(key_end - key_begin);
+    block_.panels = (block_.keys + kP - 1) / kP;
+    block_.depth = depth_;
+    block_.k = k_;
+    block_.rows = rows();
+    block_.first_offset =
+        (sequence_.k_start + key_begin) - (sequence_.q_start + item_.row_end - 1);
+    key_begin_ = key_begin;
+    const int64_t kv_head = item_.head_begin / problem_.group();
+    PackColumns<T>(Matrix::of(call_.k, sequence_.batch, kv_head), sequence_.k_begin + key_begin,
+                   block_.keys, depth_, k_);
+    v_finite_ = PackRows<T>(Matrix::of(call_.v, sequence_.batch, kv_head),
+                            sequence_.k_begin + key_begin, block_.keys,
+                            static_cast<size_t>(problem_.value_dim), v_);
+    for (size_t h = 0; h < heads(); ++h) {
+      const Arena::Mark head_mark = arena_.mark();
+      begin_head(h);
+      for (size_t row = 0, n; row < rows(); row += n) {
+        n = NextRows(rows() - row);
+        run_group(h, row, n);
+      }
+      arena_.release(head_mark);
+    }
+    arena_.release(mark);
+  }
+
+  // Position terms of one head on this block.
+  void begin_head(size_t h) {
+    const int64_t head = item_.head_begin + static_cast<int64_t>(h);
+    bias_ = nullptr;
+    if (!terms_.biases.empty()) {
+      const size_t n = block_.offsets();
+      bias_ = arena_.take<T>(n);
+      for (size_t e = 0; e < n; ++e) {
+        double sum = 0;
+        for (const OffsetBias& bias : terms_.biases)
+          sum += bias.at(head, block_.first_offset + static_cast<int64_t>(e));
+        bias_[e] = static_cast<T>(sum);
+      }
+    }
+    projection_blocks_.resize(projections_.size());
+    for (size_t t = 0; t < projections_.size(); ++t)
+      projection_blocks_[t].build(terms_.projections[t], projections_[t].unit_steps, head,
+                                  projections_[t].x + h * rows() * depth_, projections_[t].scale,
+                                  block_, arena_);
+    value_blocks_.resize(terms_.values.size());
+    for (size_t t = 0; t < terms_.values.size(); ++t)
+      value_blocks_[t].build(terms_.values[t], value_steps_[t], head,
+                             static_cast<size_t>(problem_.value_dim), block_, arena_);
+  }
+
+  // One tile: `count` query rows of head h against the block's keys.
+  void run_group(size_t h, size_t row, size_t count) {
+    RowGroup group{row, count, block_.panels, 0};
+    KeyRange ranges[kMaxRows];  // visible keys of each row, counted from the block's first
+    const int64_t keys = static_cast<int64_t>(block_.keys);
+    for (size_t r = 0; r < count; ++r) {
+      ranges[r] = problem_.visible(sequence_, item_.row_begin + static_cast<int64_t>(row + r));
+      ranges[r].begin = std::clamp<int64_t>(ranges[r].begin - key_begin_, 0, keys);
+      ranges[r].end = std::clamp<int64_t>(ranges[r].end - key_begin_, 0, keys);
+      if (ranges[r].begin >= ranges[r].end) {
+        ranges[r] = {0, 0};
+        continue;
+      }
+      group.panel_begin = std::min(group.panel_begin, static_cast<size_t>(ranges[r].begin) / kP);
+      group.panel_end =
+          std::max(group.panel_end, (static_cast<size_t>(ranges[r].end) + kP - 1) / kP);
+    }
+    if (group.panel_begin >= group.panel_end) return;
+    ++tiles_;
+
+    add_scores(h, group);
+    const size_t begin = group.panel_begin * kP, end = group.panel_end * kP;
+    for (size_t r = 0; r < count; ++r) HideOutside(s_ + r * lds_, begin, end, ranges[r]);
+    if (problem_.mask) apply_mask(h, group);
+    if (!v_finite_)
+      for (size_t r = 0; r < count; ++r)
+        for (size_t j = begin; j < end; ++j)
+          live_[r * lds_ + j] = s_[r * lds_ + j] != kMinusInfinity;
+
+    const size_t first = h * rows() + row;
+    for (size_t r = 0; r < count; ++r) {
+      const T alpha = SoftmaxRow(s_ + r * lds_, begin, end, m_[first + r], l_[first + r]);
+      if (alpha != T(1))
+        for (size_t c = 0; c < ldo_; ++c) o_[(first + r) * ldo_ + c] *= alpha;
+    }
+    add_values(group, o_ + first * ldo_);
+  }
+
+  // S = terms + QKᵀ. Terms are the starting values of the accumulators, so a bias costs nothing.
+  void add_scores(size_t h, const RowGroup& group) {
+    const T* init = zeros_;
+    ptrdiff_t init_stride = 0;
+    size_t init_step = 0;  // from panel to panel
+    if (bias_ != nullptr) {
+      init = bias_ + StripStart(block_, group.row, group.panel_begin);
+      init_stride = -1;
+      init_step = kP;
+    }
+    T* s = s_ + group.panel_begin * kP;
+    for (const ProjectionBlock<T>& term : projection_blocks_) {
+      term.add(block_, group, init, init_stride, init_step, s, lds_);
+      init = s;
+      init_stride = static_cast<ptrdiff_t>(lds_);
+      init_step = kP;
+    }
+    const T* q = q_ + (h * rows() + group.row) * depth_;
+    WithRows(group.count, [&](auto count) HWY_ATTR {
+      for (size_t p = group.panel_begin; p < group.panel_end; ++p, init += init_step, s += kP)
+        GemmPanel<count>(depth_, q, static_cast<ptrdiff_t>(depth_), k_ + p * depth_ * kP, init,
+                         init_stride, s, static_cast<ptrdiff_t>(lds_));
+    });
+  }
+
+  void apply_mask(size_t h, const RowGroup& group) {
+    const size_t begin = group.panel_begin * kP;
+    const size_t end = std::min(group.panel_end * kP, block_.keys);
+    for (size_t r = 0; r < group.count; ++r)
+      ApplyMask<T>(problem_.mask, sequence_.batch, item_.head_begin + static_cast<int64_t>(h),
+                   sequence_.q_begin + item_.row_begin + static_cast<int64_t>(group.row + r),
+                   sequence_.k_begin + key_begin_, begin, end, s_ + r * lds_);
+  }
+
+  // O += P·V + value terms
+  void add_values(const RowGroup& group, T* o) {
+    const size_t begin = group.panel_begin * kP;
+    const size_t keys = std::min(group.panel_end * kP, block_.keys) - begin;
+    if (v_finite_) {
+      WithRows(group.count, [&](auto count) HWY_ATTR {
+        for (size_t c = 0; c < value_panels_; ++c)
+          GemmPanel<count>(keys, s_ + begin, static_cast<ptrdiff_t>(lds_),
+                           v_ + (c * block_.keys + begin) * kP, o + c * kP,
+                           static_cast<ptrdiff_t>(ldo_), o + c * kP,
+                           static_cast<ptrdiff_t>(ldo_));
+      });
+    } else {
+      add_live_values(group, o);
+    }
+    for (const ValueBlock<T>& term : value_blocks_)
+      term.add(block_, group, s_ + begin, lds_, value_panels_, o, ldo_);
+  }
+
+  // P·V pair by pair: with NaN or Inf among the values, 0·v of a hidden pair must not be added.
+  void add_live_values(const RowGroup& group, T* o) {
+    const size_t begin = group.panel_begin * kP;
+    const size_t end = std::min(group.panel_end * kP, block_.keys);
+    for (size_t r = 0; r < group.count; ++r)
+      for (size_t j = begin; j < end; ++j) {
+        if (!live_[r * lds_ + j]) continue;
+        for (size_t c = 0; c < ldo_; ++c)
+          o[r * ldo_ + c] += s_[r * lds_ + j] * v_[(c / kP * block_.keys + j) * kP + c % kP];
+      }
+  }
+
+  void end() {
+    const size_t dv = static_cast<size_t>(problem_.value_dim);
+    for (size_t h = 0; h < heads(); ++h)
+      for (size_t r = 0; r < rows(); ++r) {
+        const size_t i = h * rows() + r;
+        if (item_.partial != nullptr) {
+          T* to = static_cast<T*>(item_.partial) + i * (dv + 2);
+          std::copy_n(o_ + i * ldo_, dv, to);
+          to[dv] = m_[i];
+          to[dv + 1] = l_[i];
+        } else {
+          store(h, r, o_ + i * ldo_, m_[i], l_[i]);
+        }
+      }
+  }
+
+  // out = O / l, lse = m + log l
+  void store(size_t h, size_t r, const T* o, T m, T l) {
+    const int64_t head = item_.head_begin + static_cast<int64_t>(h);
+    const int64_t row = sequence_.q_begin + item_.row_begin + static_cast<int64_t>(r);
+    const T inverse = l == T(0) ? T(0) : T(1) / l;
+    T* out = call_.out.at<T>(sequence_.batch, head, row);
+    for (int64_t c = 0; c < problem_.value_dim; ++c) out[c * call_.out.strides[3]] = o[c] * inverse;
+    if (call_.lse)
+      *call_.lse.at<T>(sequence_.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
+  }
+
+  struct PackedProjection {
+    T* x = nullptr;  // (heads, rows, d)
+    T scale = 1;
+    bool unit_steps = true;
+  };
+
+  const ForwardCall& call_;
+  const ForwardItem& item_;
+  const Problem& problem_;
+  const Terms& terms_;
+  const Sequence& sequence_;
+  Arena& arena_;
+
+  size_t depth_ = 0, value_panels_ = 0, ldo_ = 0, lds_ = 0;
+  T *q_ = nullptr, *o_ = nullptr;  // (heads, rows, d), (heads, rows, ldo)
+  T *m_ = nullptr, *l_ = nullptr;  // (heads, rows): running maximum and sum
+  T* s_ = nullptr;                 // (6, lds): scores, then probabilities
+  uint8_t* live_ = nullptr;        // (6, lds): visible pairs, when values are not all finite
+  T *k_ = nullptr, *v_ = nullptr;  // the block: (panels, d, panel), (value panels, keys, panel)
+  T* zeros_ = nullptr;             // (panel)
+  T* bias_ = nullptr;              // (offsets of the block): all biases of the head, or null
+  KeyBlock<T> block_;
+  int64_t key_begin_ = 0;
+  bool v_finite_ = true;
+  std::vector<PackedProjection> projections_;
+  std::vector<bool> value_steps_;
+  std::vector<ProjectionBlock<T>> projection_blocks_;
+  std::vector<ValueBlock<T>> value_blocks_;
+  int64_t tiles_ = 0;
+};
+
+int64_t RunForward(const ForwardCall& call, const ForwardItem& item) {
+  if (call.q.dtype == DType::f64) return ForwardKernel<double>(call, item).run();
+  return ForwardKernel<float>(call, item).run();
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace locant
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace locant {
+
+HWY_EXPORT(RunForward);
+
+int64_t run_forward(const ForwardCall& call, const ForwardItem& item) {
+  return LOCANT_DISPATCH(RunForward)(call, item);
+}
+
+}  // namespace locant
+#endif

@@ -1,0 +1,177 @@
+// Packing: strided inputs of any type become contiguous panels of the computing type.
+
+#if defined(LOCANT_KERNELS_PACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCANT_KERNELS_PACK_INL_H_
+#undef LOCANT_KERNELS_PACK_INL_H_
+#else
+#define LOCANT_KERNELS_PACK_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "hwy/highway.h"
+#include "locant/core/view.h"
+#include "locant/kernels/gemm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace locant {
+namespace HWY_NAMESPACE {
+
+// A matrix (rows, cols) of some stored type inside a view.
+struct Matrix {
+  const void* data;
+  DType dtype;
+  int64_t row_stride, col_stride;
+
+  // Rows and columns are the last two axes of a view; a and b index the ones before them.
+  static Matrix of(const ConstView& view, int64_t a, int64_t b) {
+    const int last = view.rank - 1;
+    const int64_t offset = (view.rank > 3 ? a * view.strides[0] + b * view.strides[1]
+                                          : (view.rank > 2 ? b * view.strides[0] : 0));
+    return {static_cast<const std::byte*>(view.data) +
+                offset * static_cast<int64_t>(size_of(view.dtype)),
+            view.dtype, view.strides[last - 1], view.strides[last]};
+  }
+
+  template <class S>
+  const S* row(int64_t r) const {
+    return static_cast<const S*>(data) + r * row_stride;
+  }
+};
+
+// Calls f(S{}) with the stored type.
+template <class F>
+HWY_INLINE void WithStored(DType dtype, F&& f) {
+  if (dtype == DType::f64) return f(double{});
+  return f(float{});
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+// Transposes a square of 16-byte vectors: rows at `in` become columns at `out`.
+HWY_INLINE void TransposeSquare(const float* in, int64_t stride, float* out, size_t out_stride) {
+  const hn::Full128<float> d;
+  const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + stride);
+  const auto r2 = hn::LoadU(d, in + 2 * stride), r3 = hn::LoadU(d, in + 3 * stride);
+  const auto ab_lo = hn::InterleaveLower(d, r0, r1), ab_hi = hn::InterleaveUpper(d, r0, r1);
+  const auto cd_lo = hn::InterleaveLower(d, r2, r3), cd_hi = hn::InterleaveUpper(d, r2, r3);
+  hn::StoreU(hn::ConcatLowerLower(d, cd_lo, ab_lo), d, out);
+  hn::StoreU(hn::ConcatUpperUpper(d, cd_lo, ab_lo), d, out + out_stride);
+  hn::StoreU(hn::ConcatLowerLower(d, cd_hi, ab_hi), d, out + 2 * out_stride);
+  hn::StoreU(hn::ConcatUpperUpper(d, cd_hi, ab_hi), d, out + 3 * out_stride);
+}
+
+HWY_INLINE void TransposeSquare(const double* in, int64_t stride, double* out, size_t out_stride) {
+  const hn::Full128<double> d;
+  const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + stride);
+  hn::StoreU(hn::InterleaveLower(d, r0, r1), d, out);
+  hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, out + out_stride);
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
+
+// Rows [begin, begin + count) of m, `depth` wide -> panels (count / panel, depth, panel): a row of m
+// becomes a column of its panel. The last panel is filled up with zeros.
+template <class T>
+void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T* out) {
+  constexpr size_t kP = kPanel<T>;
+  WithStored(m.dtype, [&](auto stored) HWY_ATTR {
+    using S = decltype(stored);
+    for (size_t first = 0; first < count; first += kP, out += depth * kP) {
+      const size_t width = std::min(kP, count - first);
+      size_t r = 0;
+#if HWY_TARGET != HWY_SCALAR
+      if constexpr (std::is_same_v<S, T>) {
+        constexpr size_t kSquare = 16 / sizeof(T);
+        if (m.col_stride == 1) {
+          for (; r + kSquare <= width; r += kSquare) {
+            const T* in = m.row<T>(begin + static_cast<int64_t>(first + r));
+            size_t t = 0;
+            for (; t + kSquare <= depth; t += kSquare)
+              TransposeSquare(in + t, m.row_stride, out + t * kP + r, kP);
+            for (; t < depth; ++t)
+              for (size_t s = 0; s < kSquare; ++s)
+                out[t * kP + r + s] = in[static_cast<int64_t>(s) * m.row_stride + static_cast<int64_t>(t)];
+          }
+        }
+      }
+#endif
+      for (; r < width; ++r) {
+        const S* in = m.row<S>(begin + static_cast<int64_t>(first + r));
+        for (size_t t = 0; t < depth; ++t)
+          out[t * kP + r] = static_cast<T>(in[static_cast<int64_t>(t) * m.col_stride]);
+      }
+      for (; r < kP; ++r)
+        for (size_t t = 0; t < depth; ++t) out[t * kP + r] = T(0);
+    }
+  });
+}
+
+// Rows [begin, begin + count) of m, `width` wide -> panels (width / panel, count, panel): a row of m
+// stays a row of every panel. Returns whether all values are finite.
+template <class T>
+bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out) {
+  constexpr size_t kP = kPanel<T>;
+  const hn::ScalableTag<T> d;
+  constexpr size_t kN = kLanes<T>;
+  Vec<T> zeros = hn::Zero(d);  // stays zero unless something is infinite or NaN: x·0 = NaN then
+  WithStored(m.dtype, [&](auto stored) HWY_ATTR {
+    using S = decltype(stored);
+    for (size_t col = 0; col < width; col += kP, out += count * kP) {
+      const size_t cols = std::min(kP, width - col);
+      for (size_t r = 0; r < count; ++r) {
+        const S* in = m.row<S>(begin + static_cast<int64_t>(r)) + static_cast<int64_t>(col) * m.col_stride;
+        T* to = out + r * kP;
+        bool copied = false;
+        if constexpr (std::is_same_v<S, T>) {
+          if (m.col_stride == 1 && cols == kP) {
+            hn::Store(hn::LoadU(d, in), d, to);
+            hn::Store(hn::LoadU(d, in + kN), d, to + kN);
+            copied = true;
+          }
+        }
+        if (!copied) {
+          for (size_t c = 0; c < cols; ++c) to[c] = static_cast<T>(in[static_cast<int64_t>(c) * m.col_stride]);
+          for (size_t c = cols; c < kP; ++c) to[c] = T(0);
+        }
+        zeros = hn::MulAdd(hn::Load(d, to), hn::Zero(d), zeros);
+        zeros = hn::MulAdd(hn::Load(d, to + kN), hn::Zero(d), zeros);
+      }
+    }
+  });
+  return hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+}
+
+// out[r, :] = scale·(m[begin + r, :] + plus), rows contiguous. plus.data null: nothing is added.
+template <class T>
+void CopyRows(const Matrix& m, int64_t begin, size_t count, size_t width, T scale,
+              const Matrix& plus, T* out) {
+  WithStored(m.dtype, [&](auto stored) HWY_ATTR {
+    using S = decltype(stored);
+    for (size_t r = 0; r < count; ++r, out += width) {
+      const S* in = m.row<S>(begin + static_cast<int64_t>(r));
+      if (m.col_stride == 1) {
+        for (size_t c = 0; c < width; ++c) out[c] = static_cast<T>(in[c]);
+      } else {
+        for (size_t c = 0; c < width; ++c) out[c] = static_cast<T>(in[static_cast<int64_t>(c) * m.col_stride]);
+      }
+      if (plus.data != nullptr) {
+        WithStored(plus.dtype, [&](auto added) HWY_ATTR {
+          const auto* u = plus.row<decltype(added)>(0);
+          for (size_t c = 0; c < width; ++c) out[c] += static_cast<T>(u[static_cast<int64_t>(c) * plus.col_stride]);
+        });
+      }
+      if (scale != T(1))
+        for (size_t c = 0; c < width; ++c) out[c] *= scale;
+    }
+  });
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace locant
+HWY_AFTER_NAMESPACE();
+
+#endif  // LOCANT_KERNELS_PACK_INL_H_
