@@ -13,7 +13,11 @@
 namespace locant {
 namespace {
 
-constexpr int64_t kKeyBlock = 256;     // keys per tile: K and V of a block fit the second-level cache
+// Keys per tile: K and V of a block fit the second-level cache, and so do the key-side products
+// (keys × table rows) of a term that has them.
+constexpr int64_t kKeyBlock = 512;
+constexpr int64_t kKeyBlockWithKeySide = 256;
+constexpr int64_t kWidestPanel = 32;   // two 512-bit vectors of floats
 constexpr int64_t kMaxRows = 768;      // query rows per item: enough to repay packing keys
 constexpr int64_t kMinRows = 96;
 constexpr int64_t kItemsWanted = 16;   // per sequence, so that few heads still fill all threads
@@ -21,6 +25,14 @@ constexpr int64_t kFewRows = 16;       // with so few rows, keys are split over 
 constexpr int64_t kKeysPerSplit = 2048;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t key_block(const Terms& terms, const Tiling& tiling) {
+  int64_t keys = kKeyBlock;
+  for (const Projection& term : terms.projections)
+    if (term.side == Side::key) keys = kKeyBlockWithKeySide;
+  if (tiling.keys > 0) keys = tiling.keys;
+  return ceil_div(keys, kWidestPanel) * kWidestPanel;
+}
 
 // How one sequence is cut into work items. It depends on the sequence and the number of heads alone,
 // so results are the same bits for any number of threads and any company in the batch.
@@ -125,9 +137,11 @@ void clear_padding(const Problem& p, const View& out, const View& lse) {
 void fused_forward(const Problem& problem, const ConstView& q, const ConstView& k,
                    const ConstView& v, const Terms& terms, const Tiling& tiling, const View& out,
                    const View& lse) {
-  ForwardCall call{&problem, &terms, q, k, v, out, lse, 0};
-  // Sixteen is a multiple of every panel width up to 512-bit doubles; 32 of all.
-  call.key_block = ceil_div(tiling.keys > 0 ? tiling.keys : kKeyBlock, 32) * 32;
+  ForwardCall call{&problem, &terms, q, k, v, out, lse, key_block(terms, tiling), {}, {}};
+  for (const Projection& term : terms.projections)
+    call.projection_unit_steps.push_back(has_unit_steps(term.map));
+  for (const ValueTerm& term : terms.values)
+    call.value_unit_steps.push_back(has_unit_steps(term.map));
 
   const bool wide = q.dtype == DType::f64;
   if (wide) {

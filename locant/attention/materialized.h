@@ -12,12 +12,15 @@
 
 namespace locant {
 
-// What the materialised path can show besides the output.
+// What the materialised path can do besides the output.
 struct MaterializedOptions {
   ConstView talking_logits;         // W (H, H): out[g] = sum_h W[g,h]·in[h] before masking and softmax
   ConstView talking_probabilities;  // the same on the probabilities
+  bool keep = true;                 // false: out and lse only; memory linear in the lengths
 };
 
+// Pairs that are not visible hold 0. With talking heads, scores are before mixing and probabilities
+// after it.
 struct Materialized {
   std::vector<double> probabilities;                               // (B, H, Lq, Lk)
   std::vector<std::pair<std::string, std::vector<double>>> scores;  // each term, (B, H, Lq, Lk)

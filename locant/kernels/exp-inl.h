@@ -46,28 +46,36 @@ struct ExpConstants<double> {
       1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600};
 };
 
-template <class T>
-HWY_INLINE Vec<T> Exp(Vec<T> x) {
+// x[i] = exp(x[i]) for kCount vectors in step: one alone is a chain of a dozen dependent operations,
+// four together keep the FMA units busy.
+template <class T, size_t kCount>
+HWY_INLINE void Exp(Vec<T> (&x)[kCount]) {
   using C = ExpConstants<T>;
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   constexpr size_t kDegree = sizeof(C::kPoly) / sizeof(T) - 1;
+  Vec<T> biased[kCount], f[kCount], p[kCount];
   // n = round(x / ln 2); the low bits of the biased sum hold n + bias as an integer too.
-  const Vec<T> biased =
-      hn::MulAdd(x, hn::Set(d, T(1.4426950408889634)), hn::Set(d, C::kMagic));
-  const Vec<T> n = hn::Sub(biased, hn::Set(d, C::kMagic));
-  const Vec<T> f = hn::NegMulAdd(
-      n, hn::Set(d, C::kLn2Lo), hn::NegMulAdd(n, hn::Set(d, C::kLn2Hi), x));
-  Vec<T> p = hn::Set(d, C::kPoly[kDegree]);
-  Unroll<kDegree>([&](auto i) HWY_ATTR {
-    p = hn::MulAdd(p, f, hn::Set(d, C::kPoly[kDegree - 1 - i]));
+  Unroll<kCount>([&](auto i) HWY_ATTR {
+    biased[i] = hn::MulAdd(x[i], hn::Set(d, T(1.4426950408889634)), hn::Set(d, C::kMagic));
   });
-  // p·2^n as a product, not by adding to p's exponent bits: that could turn a NaN into a number.
-  const Vec<T> power =
-      hn::BitCast(d, hn::ShiftLeft<C::kMantissaBits>(hn::BitCast(di, biased)));
-  const Vec<T> y = hn::Mul(p, power);
-  // Selecting at the end, not clamping at the start: a clamp could do the same.
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, C::kLowest)), y);
+  Unroll<kCount>([&](auto i) HWY_ATTR {
+    const Vec<T> n = hn::Sub(biased[i], hn::Set(d, C::kMagic));
+    f[i] = hn::NegMulAdd(n, hn::Set(d, C::kLn2Lo), hn::NegMulAdd(n, hn::Set(d, C::kLn2Hi), x[i]));
+    p[i] = hn::Set(d, C::kPoly[kDegree]);
+  });
+  Unroll<kDegree>([&](auto power) HWY_ATTR {
+    Unroll<kCount>([&](auto i) HWY_ATTR {
+      p[i] = hn::MulAdd(p[i], f[i], hn::Set(d, C::kPoly[kDegree - 1 - power]));
+    });
+  });
+  Unroll<kCount>([&](auto i) HWY_ATTR {
+    // p·2^n as a product, not by adding to p's exponent bits: that could turn a NaN into a number.
+    const Vec<T> y = hn::Mul(
+        p[i], hn::BitCast(d, hn::ShiftLeft<C::kMantissaBits>(hn::BitCast(di, biased[i]))));
+    // Selecting at the end, not clamping at the start: a clamp could do the same.
+    x[i] = hn::IfThenZeroElse(hn::Lt(x[i], hn::Set(d, C::kLowest)), y);
+  });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -110,7 +110,6 @@ class ForwardKernel {
   void pack_projections() {
     for (const Projection& term : terms_.projections) {
       PackedProjection packed;
-      packed.unit_steps = has_unit_steps(term.map);
       packed.scale = static_cast<T>(term.scale);
       if (term.side == Side::query) {
         const bool same = !term.plus && !terms_.query_plus && terms_.scale != 0;
@@ -124,7 +123,6 @@ class ForwardKernel {
       }
       projections_.push_back(packed);
     }
-    for (const ValueTerm& term : terms_.values) value_steps_.push_back(has_unit_steps(term.map));
   }
 
   void run_block(int64_t key_begin, int64_t key_end) {
@@ -171,12 +169,12 @@ class ForwardKernel {
     }
     projection_blocks_.resize(projections_.size());
     for (size_t t = 0; t < projections_.size(); ++t)
-      projection_blocks_[t].build(terms_.projections[t], projections_[t].unit_steps, head,
+      projection_blocks_[t].build(terms_.projections[t], call_.projection_unit_steps[t], head,
                                   projections_[t].x + h * rows() * depth_, projections_[t].scale,
                                   block_, arena_);
     value_blocks_.resize(terms_.values.size());
     for (size_t t = 0; t < terms_.values.size(); ++t)
-      value_blocks_[t].build(terms_.values[t], value_steps_[t], head,
+      value_blocks_[t].build(terms_.values[t], call_.value_unit_steps[t], head,
                              static_cast<size_t>(problem_.value_dim), block_, arena_);
   }
 
@@ -210,11 +208,11 @@ class ForwardKernel {
           live_[r * lds_ + j] = s_[r * lds_ + j] != kMinusInfinity;
 
     const size_t first = h * rows() + row;
-    for (size_t r = 0; r < count; ++r) {
-      const T alpha = SoftmaxRow(s_ + r * lds_, begin, end, m_[first + r], l_[first + r]);
-      if (alpha != T(1))
-        for (size_t c = 0; c < ldo_; ++c) o_[(first + r) * ldo_ + c] *= alpha;
-    }
+    T alpha[kMaxRows];
+    SoftmaxRows(count, s_, lds_, begin, end, m_ + first, l_ + first, alpha);
+    for (size_t r = 0; r < count; ++r)
+      if (alpha[r] != T(1))
+        for (size_t c = 0; c < ldo_; ++c) o_[(first + r) * ldo_ + c] *= alpha[r];
     add_values(group, o_ + first * ldo_);
   }
 
@@ -305,7 +303,12 @@ class ForwardKernel {
     const int64_t row = sequence_.q_begin + item_.row_begin + static_cast<int64_t>(r);
     const T inverse = l == T(0) ? T(0) : T(1) / l;
     T* out = call_.out.at<T>(sequence_.batch, head, row);
-    for (int64_t c = 0; c < problem_.value_dim; ++c) out[c * call_.out.strides[3]] = o[c] * inverse;
+    const int64_t stride = call_.out.strides[3];
+    if (stride == 1) {
+      for (int64_t c = 0; c < problem_.value_dim; ++c) out[c] = o[c] * inverse;
+    } else {
+      for (int64_t c = 0; c < problem_.value_dim; ++c) out[c * stride] = o[c] * inverse;
+    }
     if (call_.lse)
       *call_.lse.at<T>(sequence_.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
   }
@@ -313,7 +316,6 @@ class ForwardKernel {
   struct PackedProjection {
     T* x = nullptr;  // (heads, rows, d)
     T scale = 1;
-    bool unit_steps = true;
   };
 
   const ForwardCall& call_;
@@ -335,7 +337,6 @@ class ForwardKernel {
   int64_t key_begin_ = 0;
   bool v_finite_ = true;
   std::vector<PackedProjection> projections_;
-  std::vector<bool> value_steps_;
   std::vector<ProjectionBlock<T>> projection_blocks_;
   std::vector<ValueBlock<T>> value_blocks_;
   int64_t tiles_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "locant/core/view.h"
 #include "locant/terms/problem.h"
@@ -16,6 +17,7 @@ struct ForwardCall {
   ConstView q, k, v;      // (B, H, Lq, d), (B, Hkv, Lk, d), (B, Hkv, Lk, dv)
   View out, lse;          // (B, H, Lq, dv), (B, H, Lq) or empty
   int64_t key_block = 0;  // keys per tile
+  std::vector<bool> projection_unit_steps, value_unit_steps;  // has_unit_steps of each term's map
 };
 
 struct ForwardItem {

@@ -109,6 +109,21 @@ void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T* 
   });
 }
 
+// out[c] = scale·in[c], for any stored type and stride.
+template <class T, class S>
+HWY_INLINE void CopyRow(const S* in, int64_t stride, size_t width, T scale, T* out) {
+  const hn::ScalableTag<T> d;
+  size_t c = 0;
+  if constexpr (std::is_same_v<S, T>) {
+    if (stride == 1) {
+      const Vec<T> factor = hn::Set(d, scale);
+      for (; c + kLanes<T> <= width; c += kLanes<T>)
+        hn::StoreU(hn::Mul(factor, hn::LoadU(d, in + c)), d, out + c);
+    }
+  }
+  for (; c < width; ++c) out[c] = scale * static_cast<T>(in[static_cast<int64_t>(c) * stride]);
+}
+
 // Rows [begin, begin + count) of m, `width` wide -> panels (width / panel, count, panel): a row of m
 // stays a row of every panel. Returns whether all values are finite.
 template <class T>
@@ -116,32 +131,22 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
   constexpr size_t kP = kPanel<T>;
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
-  Vec<T> zeros = hn::Zero(d);  // stays zero unless something is infinite or NaN: x·0 = NaN then
+  Vec<T> lo = hn::Zero(d), hi = hn::Zero(d);  // x·0 is not zero where x is infinite or NaN
   WithStored(m.dtype, [&](auto stored) HWY_ATTR {
     using S = decltype(stored);
-    for (size_t col = 0; col < width; col += kP, out += count * kP) {
-      const size_t cols = std::min(kP, width - col);
-      for (size_t r = 0; r < count; ++r) {
-        const S* in = m.row<S>(begin + static_cast<int64_t>(r)) + static_cast<int64_t>(col) * m.col_stride;
-        T* to = out + r * kP;
-        bool copied = false;
-        if constexpr (std::is_same_v<S, T>) {
-          if (m.col_stride == 1 && cols == kP) {
-            hn::Store(hn::LoadU(d, in), d, to);
-            hn::Store(hn::LoadU(d, in + kN), d, to + kN);
-            copied = true;
-          }
-        }
-        if (!copied) {
-          for (size_t c = 0; c < cols; ++c) to[c] = static_cast<T>(in[static_cast<int64_t>(c) * m.col_stride]);
-          for (size_t c = cols; c < kP; ++c) to[c] = T(0);
-        }
-        zeros = hn::MulAdd(hn::Load(d, to), hn::Zero(d), zeros);
-        zeros = hn::MulAdd(hn::Load(d, to + kN), hn::Zero(d), zeros);
+    for (size_t r = 0; r < count; ++r) {
+      const S* in = m.row<S>(begin + static_cast<int64_t>(r));
+      T* to = out + r * kP;
+      for (size_t col = 0; col < width; col += kP, to += count * kP) {
+        const size_t cols = std::min(kP, width - col);
+        CopyRow(in + static_cast<int64_t>(col) * m.col_stride, m.col_stride, cols, T(1), to);
+        std::fill(to + cols, to + kP, T(0));
+        lo = hn::MulAdd(hn::Load(d, to), hn::Zero(d), lo);
+        hi = hn::MulAdd(hn::Load(d, to + kN), hn::Zero(d), hi);
       }
     }
   });
-  return hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+  return hn::AllTrue(d, hn::Eq(hn::Add(lo, hi), hn::Zero(d)));
 }
 
 // out[r, :] = scale·(m[begin + r, :] + plus), rows contiguous. plus.data null: nothing is added.
@@ -152,19 +157,16 @@ void CopyRows(const Matrix& m, int64_t begin, size_t count, size_t width, T scal
     using S = decltype(stored);
     for (size_t r = 0; r < count; ++r, out += width) {
       const S* in = m.row<S>(begin + static_cast<int64_t>(r));
-      if (m.col_stride == 1) {
-        for (size_t c = 0; c < width; ++c) out[c] = static_cast<T>(in[c]);
-      } else {
-        for (size_t c = 0; c < width; ++c) out[c] = static_cast<T>(in[static_cast<int64_t>(c) * m.col_stride]);
+      if (plus.data == nullptr) {
+        CopyRow(in, m.col_stride, width, scale, out);
+        continue;
       }
-      if (plus.data != nullptr) {
-        WithStored(plus.dtype, [&](auto added) HWY_ATTR {
-          const auto* u = plus.row<decltype(added)>(0);
-          for (size_t c = 0; c < width; ++c) out[c] += static_cast<T>(u[static_cast<int64_t>(c) * plus.col_stride]);
-        });
-      }
-      if (scale != T(1))
-        for (size_t c = 0; c < width; ++c) out[c] *= scale;
+      WithStored(plus.dtype, [&](auto added) HWY_ATTR {
+        const auto* u = plus.row<decltype(added)>(0);
+        for (size_t c = 0; c < width; ++c)
+          out[c] = scale * (static_cast<T>(in[static_cast<int64_t>(c) * m.col_stride]) +
+                            static_cast<T>(u[static_cast<int64_t>(c) * plus.col_stride]));
+      });
     }
   });
 }

@@ -30,43 +30,62 @@ HWY_INLINE T RowMax(const T* s, size_t begin, size_t end) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(lo, hi)));
 }
 
+// kCount vectors from s become exp(s - m); even ones are added to lo, odd ones to hi.
+template <size_t kCount, class T>
+HWY_INLINE void ExpStep(T* s, Vec<T> m, Vec<T>& lo, Vec<T>& hi) {
+  const hn::ScalableTag<T> d;
+  constexpr size_t kN = kLanes<T>;
+  Vec<T> x[kCount];
+  Unroll<kCount>([&](auto i) HWY_ATTR { x[i] = hn::Sub(hn::LoadU(d, s + i * kN), m); });
+  Exp<T>(x);
+  Unroll<kCount>([&](auto i) HWY_ATTR {
+    hn::StoreU(x[i], d, s + i * kN);
+    Vec<T>& sum = i % 2 == 0 ? lo : hi;
+    sum = hn::Add(sum, x[i]);
+  });
+}
+
 // s[j] = exp(s[j] - shift) on [begin, end); returns their sum.
 template <class T>
 HWY_INLINE T ExpRow(T* s, size_t begin, size_t end, T shift) {
   const hn::ScalableTag<T> d;
-  constexpr size_t kN = kLanes<T>;
+  constexpr size_t kP = kPanel<T>;
   const Vec<T> m = hn::Set(d, shift);
   Vec<T> lo = hn::Zero(d), hi = hn::Zero(d);
-  for (size_t j = begin; j < end; j += 2 * kN) {
-    const Vec<T> a = Exp<T>(hn::Sub(hn::LoadU(d, s + j), m));
-    const Vec<T> b = Exp<T>(hn::Sub(hn::LoadU(d, s + j + kN), m));
-    hn::StoreU(a, d, s + j);
-    hn::StoreU(b, d, s + j + kN);
-    lo = hn::Add(lo, a);
-    hi = hn::Add(hi, b);
-  }
+  size_t j = begin;
+  for (; j + 2 * kP <= end; j += 2 * kP) ExpStep<4>(s + j, m, lo, hi);
+  for (; j < end; j += kP) ExpStep<2>(s + j, m, lo, hi);
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(lo, hi)));
 }
 
-// exp of one number by the same polynomial.
+// Turns the scores of `rows` rows into exponentials relative to their running maxima m, updates m
+// and the running sums l, and says in alpha by how much earlier results must be multiplied.
+//   s (rows, lds);  m, l, alpha (rows)
 template <class T>
-HWY_INLINE T ExpOne(T x) {
+HWY_INLINE void SoftmaxRows(size_t rows, T* s, size_t lds, size_t begin, size_t end, T* m, T* l,
+                            T* alpha) {
+  constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
   const hn::ScalableTag<T> d;
-  return hn::GetLane(Exp<T>(hn::Set(d, x)));
-}
-
-// Turns scores into exponentials relative to the running maximum m, updates m and the running sum l,
-// and returns by how much earlier results must be multiplied.
-template <class T>
-HWY_INLINE T SoftmaxRow(T* s, size_t begin, size_t end, T& m, T& l) {
-  const T top = RowMax(s, begin, end);
-  const T m_new = top > m ? top : m;
-  // With nothing visible so far the shift does not matter, but -inf - -inf would be NaN.
-  const T shift = m_new == -std::numeric_limits<T>::infinity() ? T(0) : m_new;
-  const T alpha = m == m_new ? T(1) : ExpOne(m - shift);
-  l = l * alpha + ExpRow(s, begin, end, shift);
-  m = m_new;
-  return alpha;
+  constexpr size_t kN = kLanes<T>;
+  // All maxima first: a row's exponentials wait for its maximum, so the waiting is done once.
+  HWY_ALIGN T shift[kMaxRows], change[(kMaxRows + kN - 1) / kN * kN] = {};
+  for (size_t r = 0; r < rows; ++r) {
+    const T top = RowMax(s + r * lds, begin, end);
+    const T m_new = top > m[r] ? top : m[r];
+    // With nothing visible so far the shift does not matter, but -inf - -inf would be NaN.
+    shift[r] = m_new == kMinusInfinity ? T(0) : m_new;
+    change[r] = m[r] == m_new ? T(0) : m[r] - shift[r];
+    m[r] = m_new;
+  }
+  for (size_t r = 0; r < rows; r += kN) {
+    Vec<T> x[1] = {hn::Load(d, change + r)};
+    Exp<T>(x);
+    hn::Store(x[0], d, change + r);
+  }
+  for (size_t r = 0; r < rows; ++r) {
+    alpha[r] = change[r];
+    l[r] = l[r] * alpha[r] + ExpRow(s + r * lds, begin, end, shift[r]);
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -1,0 +1,27 @@
+#include "locant/attention/stats.h"
+
+#include <atomic>
+
+namespace locant {
+namespace {
+
+std::atomic<int64_t> fused_calls{0}, fused_tiles{0}, materialized_calls{0};
+
+}  // namespace
+
+Stats stats() {
+  return {.fused_calls = fused_calls.load(),
+          .fused_tiles = fused_tiles.load(),
+          .materialized_calls = materialized_calls.load()};
+}
+
+void count_fused(int64_t calls, int64_t tiles) {
+  fused_calls.fetch_add(calls, std::memory_order_relaxed);
+  fused_tiles.fetch_add(tiles, std::memory_order_relaxed);
+}
+
+void count_materialized() {
+  materialized_calls.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace locant
