@@ -80,12 +80,14 @@ HWY_INLINE void AddSheared(const T* g, ptrdiff_t ldg, const Index<T>* strip, T m
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
   const Vec<T> multiplier = hn::Set(d, m);
+  const Index<T> rise = std::min<Index<T>>(strip[kPanel<T> - 1] - (strip - (rows - 1))[0],
+                                           static_cast<Index<T>>(kN - 1));
   for (size_t r = 0; r < rows; ++r) {
     Unroll<2>([&](auto half) HWY_ATTR {
       constexpr size_t kOffset = half * kN;
       const Index<T>* at = strip - r + kOffset;
       const Vec<T> x = kSide == Side::query ? ReadQuerySide<kSlope>(g, at)
-                                            : ReadKeySide<kSlope>(g + kOffset, at);
+                                            : ReadKeySide<kSlope>(g + kOffset, at, rise);
       hn::StoreU(hn::MulAdd(multiplier, x, hn::LoadU(d, base + kOffset)), d, s + kOffset);
     });
     g += ldg;
@@ -144,7 +146,8 @@ struct ProjectionBlock {
   // G[p, row, :] = T[row]·K panel p, for the rows that the panel's offsets reach.
   void build_key_side(const Matrix& m, const KeyBlock<T>& block, Arena& arena) {
     constexpr size_t kP = kPanel<T>;
-    g = arena.take<T>(block.panels * strip.count * kP);
+    // The last panel's reads may run on for a few rows that no lane selects.
+    g = arena.take<T>((block.panels * strip.count + kLanes<T>) * kP);
     const T* rows = m.row<T>(strip.lo);
     ptrdiff_t stride = m.row_stride;
     if (m.dtype != dtype_of<T>() || m.col_stride != 1) {

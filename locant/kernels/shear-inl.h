@@ -73,25 +73,27 @@ HWY_INLINE Vec<T> Diagonal(const T* p) {
   }
 }
 
-// G[strip[l], l] for the N lanes l at g; rows of G are kPanel apart.
+// G[strip[l], l] for the N lanes l at g; rows of G are kPanel apart. Unit slope: no lane is more than
+// `rise` rows above the first. (A bound for the whole panel rather than the exact rise of these
+// lanes: blends that change nothing are cheaper than a loop whose length the CPU cannot predict.)
 template <Slope kSlope, class T>
-HWY_INLINE Vec<T> ReadKeySide(const T* g, const Index<T>* strip) {
+HWY_INLINE Vec<T> ReadKeySide(const T* g, const Index<T>* strip, Index<T> rise) {
   const hn::ScalableTag<T> d;
   const hn::ScalableTag<Index<T>> di;
   constexpr size_t kP = kPanel<T>;
+  const T* p = g + static_cast<size_t>(strip[0]) * kP;
   if constexpr (kSlope == Slope::constant) {
-    return hn::Load(d, g + static_cast<size_t>(strip[0]) * kP);
+    return hn::Load(d, p);
   } else if constexpr (kSlope == Slope::linear) {
-    return Diagonal<kLanes<T>>(g + static_cast<size_t>(strip[0]) * kP);
+    return Diagonal<kLanes<T>>(p);
   } else if constexpr (kSlope == Slope::unit) {
     // Neighbouring rows, blended in at the lanes that have climbed that far.
-    const Index<T> base = strip[0], rise = strip[kLanes<T> - 1] - base;
-    const auto rows = hn::LoadU(di, strip);
-    const T* p = g + static_cast<size_t>(base) * kP;
+    const auto climbed = hn::Sub(hn::LoadU(di, strip), hn::Set(di, strip[0]));
     Vec<T> out = hn::Load(d, p);
-    for (Index<T> step = 1; step <= rise; ++step) {
-      const auto reached = hn::Gt(rows, hn::Set(di, base + step - 1));
-      out = hn::IfThenElse(hn::RebindMask(d, reached), hn::Load(d, p + step * static_cast<Index<T>>(kP)), out);
+    for (Index<T> step = 0; step < rise; ++step) {
+      p += kP;
+      const auto reached = hn::Gt(climbed, hn::Set(di, step));
+      out = hn::IfThenElse(hn::RebindMask(d, reached), hn::Load(d, p), out);
     }
     return out;
   } else {

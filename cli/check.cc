@@ -1,0 +1,136 @@
+// locant check: every encoding's fused attention against its float64 reference.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "locant/check/check.h"
+#include "locant/core/error.h"
+#include "locant/kernels/isa.h"
+
+namespace locant::cli {
+namespace {
+
+struct CheckFlags {
+  std::vector<std::string> names;
+  std::vector<std::string> isas;
+  int64_t number = -1;  // --case; -1: all
+  bool quiet = false;
+};
+
+// A line on standard error that overwrites itself, once the work has taken two seconds.
+class Progress {
+ public:
+  void show(const std::string& text) {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
+    if (!terminal_ || elapsed.count() < 2) return;
+    fmt::print(stderr, "\r\033[K{}", text);
+    std::fflush(stderr);
+    shown_ = true;
+  }
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+    shown_ = false;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+  bool shown_ = false;
+};
+
+std::vector<const EncodingEntry*> chosen_encodings(const std::vector<std::string>& names) {
+  std::vector<const EncodingEntry*> out;
+  for (const std::string& name : names) out.push_back(&find_encoding(name));
+  if (names.empty())
+    for (const EncodingEntry& entry : encodings()) out.push_back(&entry);
+  return out;
+}
+
+std::vector<std::string> chosen_isas(const std::vector<std::string>& names) {
+  const std::vector<std::string> available = available_isas();
+  if (names.empty()) return available;
+  for (const std::string& name : names)
+    if (std::find(available.begin(), available.end(), name) == available.end()) {
+      std::string known;
+      for (const std::string& other : available) known += (known.empty() ? "" : ", ") + other;
+      fail("check", "no ISA '", name, "' here; available: ", known);
+    }
+  return names;
+}
+
+std::vector<CheckCase> chosen_cases(const EncodingEntry& entry, int64_t number) {
+  std::vector<CheckCase> cases = check_cases(entry);
+  if (number < 0) return cases;
+  require(number < static_cast<int64_t>(cases.size()), "check", entry.name, " has cases 0 to ",
+          cases.size() - 1, ", got --case ", number);
+  return {cases[number]};
+}
+
+struct Summary {
+  int64_t failed = 0;
+  double worst = 0;
+};
+
+void print_failure(const CheckCase& check, const CheckResult& result) {
+  fmt::print("FAILED {}: {}\n  {}\n  repeat: {}\n", result.name, result.failure, describe(check),
+             result.command);
+}
+
+int check(const CheckFlags& flags) {
+  const std::vector<std::string> isas = chosen_isas(flags.isas);
+  const std::vector<const EncodingEntry*> entries = chosen_encodings(flags.names);
+  Progress progress;
+  int64_t failed = 0;
+  if (!flags.quiet)
+    fmt::print("{:<14}{:<10}{:>6}{:>8}  {}\n", "encoding", "isa", "cases", "failed",
+               "worst error / tolerance");
+  for (const EncodingEntry* entry : entries) {
+    const std::vector<CheckCase> cases = chosen_cases(*entry, flags.number);
+    std::vector<Summary> summaries(isas.size());
+    for (const CheckCase& item : cases) {
+      if (flags.number >= 0 && !flags.quiet) fmt::print("{}\n", describe(item));
+      progress.show(fmt::format("{} case {} of {}", entry->name, item.number, cases.size()));
+      const std::vector<CheckResult> results = run_check(item, isas);
+      for (size_t n = 0; n < results.size(); ++n) {
+        summaries[n].worst = std::max(summaries[n].worst, results[n].ratio);
+        if (results[n].passed) continue;
+        ++summaries[n].failed;
+        progress.clear();
+        print_failure(item, results[n]);
+      }
+    }
+    progress.clear();
+    for (size_t n = 0; n < isas.size(); ++n) {
+      failed += summaries[n].failed;
+      if (!flags.quiet)
+        fmt::print("{:<14}{:<10}{:>6}{:>8}  {:.3f}\n", entry->name, isas[n], cases.size(),
+                   summaries[n].failed, summaries[n].worst);
+    }
+  }
+  if (failed > 0) fmt::print("{} failed\n", failed);
+  return failed > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+Command add_check(CLI::App& app) {
+  CLI::App* command = app.add_subcommand(
+      "check", "Compare the fused kernels with each encoding's float64 reference");
+  auto flags = std::make_shared<CheckFlags>();
+  command->add_option("names", flags->names, "Encodings; all if none is named");
+  command->add_option("--isa", flags->isas, "Instruction sets, comma separated; all if not given")
+      ->delimiter(',');
+  command->add_option("--case", flags->number, "Only this case")->check(CLI::NonNegativeNumber);
+  command->add_flag("--quiet", flags->quiet, "Print failures only");
+  command->footer(
+      "Tolerance: 2 x the error of the same loops in float32, + 1e-6; in float64 1e-12.");
+  return [flags] { return check(*flags); };
+}
+
+}  // namespace locant::cli

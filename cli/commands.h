@@ -1,0 +1,16 @@
+// The commands of `locant`. Each adds its subcommand; what it does runs after parsing and returns
+// the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace locant::cli {
+
+using Command = std::function<int()>;
+
+Command add_list(CLI::App& app);
+Command add_check(CLI::App& app);
+Command add_bench(CLI::App& app);
+
+}  // namespace locant::cli

@@ -1,0 +1,71 @@
+// Conformance: every encoding's fused attention against its own plain-loop reference, over an
+// all-pairs matrix of configurations, batches, masks, layouts, positions and number types.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "locant/core/fields.h"
+#include "locant/core/view.h"
+#include "locant/encodings/registry.h"
+#include "locant/terms/problem.h"
+
+namespace locant {
+
+enum class BatchKind : uint8_t { full, right_padded, left_padded, packed };
+enum class VisibleKind : uint8_t { all, causal, window, causal_window, prefix };
+enum class MaskKind : uint8_t {
+  none,
+  boolean,     // per head
+  additive,    // with -inf, and with large negative values up to whole rows of -FLT_MAX
+  empty_rows,  // boolean, broadcast over heads; many queries have nothing to see
+};
+enum class LayoutKind : uint8_t {
+  bhld,       // (B, H, L, d) contiguous
+  blhd,       // (B, L, H, d) contiguous, seen as (B, H, L, d)
+  fused_qkv,  // q, k and v are slices of one (B, L, H + 2·Hkv, d)
+};
+
+struct CheckCase {
+  std::string encoding;
+  int64_t number = 0;  // among the encoding's cases; also the seed of its data
+  FieldValues fields;
+  BatchKind batch = BatchKind::full;
+  VisibleKind visible = VisibleKind::all;
+  MaskKind mask = MaskKind::none;
+  LayoutKind layout = LayoutKind::bhld;
+  DType dtype = DType::f32;  // f32 or f64
+  int64_t heads = 0, kv_heads = 0, head_dim = 0, q_len = 0, k_len = 0;
+  int64_t q_start = 0, k_start = 0;
+  bool poisoned = false;        // NaN and infinities in padding, NaN in one key and one value
+  std::optional<double> scale;  // instead of the encoding's own
+  Tiling tiling;
+};
+
+// "max_distance=16 values=true | packed, causal, no mask, blhd, f32, H=4 Hkv=2 Lq=51 Lk=107 ..."
+std::string describe(const CheckCase& check);
+
+// The encoding's cases, numbered from 0: the same list on every machine.
+std::vector<CheckCase> check_cases(const EncodingEntry& entry);
+
+struct CheckResult {
+  std::string name;  // "shaw/12/avx2"
+  std::string isa;
+  int64_t number = 0;
+  bool passed = false;
+  double ratio = 0;  // worst error ÷ tolerance over out and lse; infinite for a wrong NaN or inf
+  std::string failure;  // what went wrong, or empty
+  std::string command;  // repeats this one
+};
+
+// Runs a case once on each of `isas`. It passes if out and lse are within
+//   2 × the error of the reference's loops in the same type + 1e-6    (f32)
+//   1e-12 × max(1, largest |reference|)                               (f64)
+// of the float64 reference, if the call took the fused kernel, and if that ran on the ISA asked
+// for.
+std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas);
+
+}  // namespace locant

@@ -1,0 +1,41 @@
+// The data of one conformance case: buffers, views in the case's layout, an encoding with weights.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "locant/check/check.h"
+#include "locant/layers/attend.h"
+
+namespace locant {
+
+// Views and options point into the object itself.
+template <class Real>
+class CheckInputs {
+ public:
+  explicit CheckInputs(const CheckCase& check);
+  CheckInputs(const CheckInputs&) = delete;
+  CheckInputs& operator=(const CheckInputs&) = delete;
+
+  View q, k, v;           // (B, H, Lq, d), (B, Hkv, Lk, d), (B, Hkv, Lk, d)
+  View out;               // (B, H, Lq, d), strided like q; filled with garbage
+  AttendOptions options;  // without lse
+  std::unique_ptr<Encoding> encoding;
+
+ private:
+  std::vector<Real>& buffer(int64_t size) { return buffers_.emplace_back(size); }
+  void make_tensors(const CheckCase& check, int64_t batch);
+  void make_batch(const CheckCase& check, int64_t batch);
+  void make_visible(const CheckCase& check);
+  void make_mask(const CheckCase& check, int64_t batch);
+  void make_encoding_with_weights(const CheckCase& check);
+  void poison();
+
+  std::deque<std::vector<Real>> buffers_;  // a deque: growth moves no buffer
+  std::unique_ptr<bool[]> boolean_mask_;
+  std::vector<int64_t> lengths_, k_lengths_;
+  std::vector<Sequence> sequences_;
+};
+
+}  // namespace locant

@@ -1,0 +1,29 @@
+#include "locant/encodings/none/none.h"
+
+#include <cmath>
+
+#include "locant/encodings/checks.h"
+
+namespace locant {
+
+const Fields<NoneConfig>& None::description() {
+  static const Fields<NoneConfig> fields{kName,
+                                         {
+                                             field("heads", &NoneConfig::heads, "query heads"),
+                                             field("head_dim", &NoneConfig::head_dim, "width d"),
+                                         }};
+  return fields;
+}
+
+None::None(const NoneConfig& config) : Encoding(kName, {}), config_(config) {
+  check_heads(kName, config);
+}
+
+Prepared None::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
+  check_fit(kName, config_, problem);
+  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
+  prepared.terms.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  return prepared;
+}
+
+}  // namespace locant

@@ -1,0 +1,62 @@
+// T5 (Raffel et al. 2020, section 2.1) in loops: S[i,j] = c·<q_i,k_j> + b[bucket(δ), h].
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "locant/encodings/t5/t5.h"
+
+namespace locant {
+namespace {
+
+// δ = pos(j) - pos(i) -> row of the bias table. Half of the buckets of a direction hold one
+// distance each; the others grow logarithmically up to max_distance. The logarithms are float32
+// because the released code's are: float64 moves some bucket edges (causal, 36 buckets,
+// max_distance 32: δ = -24).
+int64_t bucket(int64_t delta, const T5Config& config) {
+  int64_t buckets = config.num_buckets;  // of one direction
+  int64_t first = 0;
+  int64_t distance = std::max<int64_t>(-delta, 0);
+  if (config.bidirectional) {
+    buckets /= 2;
+    first = delta > 0 ? buckets : 0;
+    distance = std::abs(delta);
+  }
+  const int64_t exact = buckets / 2;
+  if (distance < exact) return first + distance;
+  const float ratio = static_cast<float>(distance) / static_cast<float>(exact);
+  const float largest =
+      static_cast<float>(std::log(static_cast<double>(config.max_distance) / exact));
+  const float steps = std::log(ratio) / largest * static_cast<float>(buckets - exact);
+  return first + std::min<int64_t>(buckets - 1, exact + static_cast<int64_t>(steps));
+}
+
+template <class Real>
+void t5_reference(const T5Config& config, const ReferenceProblem<Real>& p,
+                  ReferenceResult<Real>& r) {
+  const Real scale = p.scale != 0 ? p.scale : Real(config.scale);
+  const std::vector<Real>& table = p.parameters.at("bias");  // (num_buckets, heads)
+  std::vector<Real>& content = r.scores["content"];          // (heads, q_len, k_len)
+  std::vector<Real>& bias = r.scores["bias"];                // (heads, q_len, k_len)
+  content.resize(p.heads * p.q_len * p.k_len);
+  bias.resize(content.size());
+  for (int64_t h = 0; h < p.heads; ++h)
+    for (int64_t i = 0; i < p.q_len; ++i)
+      for (int64_t j = 0; j < p.k_len; ++j) {
+        const int64_t at = (h * p.q_len + i) * p.k_len + j;
+        content[at] = scale * p.dot_qk(h, i, j);
+        bias[at] = table[bucket(p.k_pos[j] - p.q_pos[i], config) * p.heads + h];
+      }
+  reference_softmax(
+      p, [&](int64_t h, int64_t, int64_t j, int64_t c) { return p.value(h, j)[c]; }, r);
+}
+
+}  // namespace
+
+void T5::reference(const ReferenceProblem<double>& p, ReferenceResult<double>& r) const {
+  t5_reference(config_, p, r);
+}
+void T5::reference(const ReferenceProblem<float>& p, ReferenceResult<float>& r) const {
+  t5_reference(config_, p, r);
+}
+
+}  // namespace locant

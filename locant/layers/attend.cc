@@ -1,0 +1,220 @@
+#include "locant/layers/attend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "locant/attention/fused.h"
+#include "locant/core/overlap.h"
+
+namespace locant {
+namespace {
+
+constexpr const char* kScope = "attend";
+
+void check_tensor(const char* name, const ConstView& tensor, const char* axes) {
+  require(tensor.rank == 4, kScope, name, " must have 4 axes ", axes, ", got shape ",
+          shape_text(tensor));
+  for (const int64_t extent : tensor.shape)
+    require(extent >= 0, kScope, name, " has a negative extent: ", shape_text(tensor));
+  require(tensor.data != nullptr || tensor.size() == 0, kScope, name, " must not be null");
+}
+
+void check_equal(const char* a_name, const char* what, int64_t a, const char* b_name, int64_t b) {
+  require(a == b, kScope, a_name, " has ", what, " ", a, " but ", b_name, " has ", b);
+}
+
+void check_inputs(const ConstView& q, const ConstView& k, const ConstView& v) {
+  check_tensor("q", q, "(B, H, Lq, d)");
+  check_tensor("k", k, "(B, Hkv, Lk, d)");
+  check_tensor("v", v, "(B, Hkv, Lk, dv)");
+  check_equal("k", "batch size", k.shape[0], "q", q.shape[0]);
+  check_equal("v", "batch size", v.shape[0], "q", q.shape[0]);
+  check_equal("k", "head_dim", k.shape[3], "q", q.shape[3]);
+  check_equal("v", "heads", v.shape[1], "k", k.shape[1]);
+  check_equal("v", "length", v.shape[2], "k", k.shape[2]);
+}
+
+// Empty, or one length per batch row, each within the buffer.
+void check_lengths(const char* name, std::span<const int64_t> lengths, int64_t batch,
+                   const char* tensor, int64_t rows) {
+  if (lengths.empty()) return;
+  require(static_cast<int64_t>(lengths.size()) == batch, kScope, name, " has ", lengths.size(),
+          " entries but the batch size is ", batch);
+  for (int64_t b = 0; b < batch; ++b)
+    require(lengths[b] >= 0 && lengths[b] <= rows, kScope, name, "[", b, "] must be from 0 to ",
+            rows, ", the length of ", tensor, ", got ", lengths[b]);
+}
+
+// The batch rows as sequences: whole, or cut to their lengths at either end.
+std::vector<Sequence> padded_rows(const ConstView& q, const ConstView& k,
+                                  const AttendOptions& options) {
+  const int64_t batch = q.shape[0], q_rows = q.shape[2], k_rows = k.shape[2];
+  const bool own_k_lengths = !options.k_lengths.empty();
+  const std::span<const int64_t> k_lengths = own_k_lengths ? options.k_lengths : options.lengths;
+  check_lengths("lengths", options.lengths, batch, "q", q_rows);
+  check_lengths(own_k_lengths ? "k_lengths" : "lengths", k_lengths, batch, "k", k_rows);
+  require(options.prefix >= 0 && options.prefix <= k_rows, kScope, "prefix must be from 0 to ",
+          k_rows, ", the length of k, got ", options.prefix);
+  std::vector<Sequence> sequences;
+  for (int64_t b = 0; b < batch; ++b) {
+    Sequence s;
+    s.batch = b;
+    s.q_len = options.lengths.empty() ? q_rows : options.lengths[b];
+    s.k_len = k_lengths.empty() ? k_rows : k_lengths[b];
+    if (options.left_padded) {
+      s.q_begin = q_rows - s.q_len;
+      s.k_begin = k_rows - s.k_len;
+    }
+    s.q_start = options.q_start;
+    s.k_start = options.k_start;
+    s.prefix = std::min(options.prefix, s.k_len);
+    sequences.push_back(s);
+  }
+  return sequences;
+}
+
+std::vector<Sequence> given_sequences(const AttendOptions& options) {
+  require(options.lengths.empty() && options.k_lengths.empty() && !options.left_padded, kScope,
+          "sequences already say which rows belong together: leave out lengths, k_lengths and "
+          "left_padded");
+  require(options.q_start == 0 && options.k_start == 0 && options.prefix == 0, kScope,
+          "sequences have their own q_start, k_start and prefix: leave out the options");
+  return {options.sequences.begin(), options.sequences.end()};
+}
+
+// The mask as (B, H, Lq, Lk): missing leading axes and axes of extent 1 repeat with stride 0.
+ConstView broadcast_mask(const ConstView& mask, const Extents& full) {
+  if (!mask) {
+    require(mask.rank == 0 || mask.size() == 0, kScope, "mask must not be null");
+    return {};
+  }
+  ConstView out = mask;
+  out.rank = 4;
+  out.shape = full;
+  out.strides = {0, 0, 0, 0};
+  for (int axis = 0; axis < mask.rank; ++axis) {
+    const int to = axis + 4 - mask.rank;
+    require(mask.shape[axis] == full[to] || mask.shape[axis] == 1, kScope, "mask has shape ",
+            shape_text(mask), ", which does not broadcast to (B, H, Lq, Lk) = ", shape_text(full));
+    if (mask.shape[axis] != 1) out.strides[to] = mask.strides[axis];
+  }
+  return out;
+}
+
+void check_dtypes(const ConstView& q, const ConstView& k, const ConstView& v) {
+  const auto check = [](const char* name, DType dtype) {
+    require(dtype == DType::f32 || dtype == DType::f64, kScope, name, " is ", name_of(dtype),
+            "; this version computes in f32 and f64");
+  };
+  check("q", q.dtype);
+  check("k", k.dtype);
+  check("v", v.dtype);
+  const auto check_same = [&](const char* name, DType dtype) {
+    require(dtype == q.dtype, kScope, name, " is ", name_of(dtype), " but q is ", name_of(q.dtype));
+  };
+  check_same("k", k.dtype);
+  check_same("v", v.dtype);
+}
+
+void check_output(const char* name, const View& output, DType dtype,
+                  std::span<const int64_t> shape) {
+  require(output.dtype == dtype, kScope, name, " is ", name_of(output.dtype), " but q is ",
+          name_of(dtype));
+  require(std::equal(shape.begin(), shape.end(), output.shape.begin(),
+                     output.shape.begin() + output.rank),
+          kScope, name, " has shape ", shape_text(output), " but must be ", shape_text(shape));
+  require(output.data != nullptr || output.size() == 0, kScope, name, " must not be null");
+  for (int axis = 0; axis < output.rank; ++axis)
+    require(output.strides[axis] != 0 || output.shape[axis] <= 1, kScope, name,
+            " has stride 0 on axis ", axis, " of extent ", output.shape[axis]);
+}
+
+// Results are written while inputs are still read.
+void check_apart(const char* name, const View& output, const char* other_name,
+                 const ConstView& other) {
+  require(!may_overlap(output, other), kScope, name, " overlaps ", other_name, " in memory");
+}
+
+void check_call(const ConstView& q, const ConstView& k, const ConstView& v, const Problem& problem,
+                const AttendOptions& options, const View& out) {
+  check_dtypes(q, k, v);
+  const int64_t shape[] = {problem.batch, problem.heads, problem.q_len, problem.value_dim};
+  check_output("out", out, q.dtype, shape);
+  if (options.lse) {
+    check_output("lse", options.lse, q.dtype, std::span(shape, 3));
+    check_apart("lse", options.lse, "out", out);
+  }
+  for (const auto& [name, output] : {std::pair("out", out), std::pair("lse", options.lse)}) {
+    check_apart(name, output, "q", q);
+    check_apart(name, output, "k", k);
+    check_apart(name, output, "v", v);
+    check_apart(name, output, "mask", options.mask);
+  }
+  require(options.tiling.rows >= 0 && options.tiling.keys >= 0, kScope,
+          "tile sizes must be >= 0, got ", options.tiling.rows, " rows and ", options.tiling.keys,
+          " keys");
+}
+
+Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k,
+                 const Encoding& encoding, const AttendOptions& options) {
+  Prepared prepared = encoding.prepare(problem, q, k);
+  if (options.scale) prepared.terms.scale = *options.scale;
+  validate(prepared.terms, problem.heads, problem.head_dim, problem.value_dim);
+  return prepared;
+}
+
+}  // namespace
+
+Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
+                     const AttendOptions& options) {
+  check_inputs(q, k, v);
+  Problem problem;
+  problem.batch = q.shape[0];
+  problem.heads = q.shape[1];
+  problem.kv_heads = k.shape[1];
+  problem.q_len = q.shape[2];
+  problem.k_len = k.shape[2];
+  problem.head_dim = q.shape[3];
+  problem.value_dim = v.shape[3];
+  problem.causal = options.causal;
+  problem.window_left = options.window_left;
+  problem.window_right = options.window_right;
+  problem.mask =
+      broadcast_mask(options.mask, {problem.batch, problem.heads, problem.q_len, problem.k_len});
+  problem.q_positions = options.q_positions;
+  problem.k_positions = options.k_positions;
+  problem.sequences =
+      options.sequences.empty() ? padded_rows(q, k, options) : given_sequences(options);
+  validate(problem);
+  return problem;
+}
+
+void attend(const ConstView& q, const ConstView& k, const ConstView& v, const Encoding& encoding,
+            const AttendOptions& options, const View& out) {
+  const Problem problem = make_problem(q, k, v, options);
+  check_call(q, k, v, problem, options, out);
+  if (out.size() == 0) return;
+  const Prepared prepared = prepare(problem, q, k, encoding, options);
+  const bool own_positions = problem.q_positions || problem.k_positions;
+  if (own_positions && prepared.terms.depend_on_positions()) {
+    materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms,
+                         {.talking_logits = {}, .talking_probabilities = {}, .keep = false}, out,
+                         options.lse);
+  } else {
+    fused_forward(problem, prepared.q, prepared.k, v, prepared.terms, options.tiling, out,
+                  options.lse);
+  }
+}
+
+Materialized attend_materialized(const ConstView& q, const ConstView& k, const ConstView& v,
+                                 const Encoding& encoding, const AttendOptions& options,
+                                 const MaterializedOptions& extras, const View& out) {
+  const Problem problem = make_problem(q, k, v, options);
+  check_call(q, k, v, problem, options, out);
+  if (out.size() == 0) return {};
+  const Prepared prepared = prepare(problem, q, k, encoding, options);
+  return materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms, extras, out,
+                              options.lse);
+}
+
+}  // namespace locant

@@ -1,0 +1,45 @@
+"""Position encodings of Transformers and the attention built on them, on CPUs.
+
+    enc = locant.Shaw(heads=12, head_dim=64, max_distance=16)
+    out = locant.attention(q, k, v, enc, lengths=n)     # q, k, v: (B, H, L, d)
+
+Tensors are numpy arrays or DLPack tensors on the CPU, with any strides; nothing is copied. torch
+tensors in give torch tensors out. The encodings are classes of this module: locant.encodings().
+"""
+
+from locant import _locant
+from locant._attention import (
+    Materialized,
+    Sequence,
+    attention,
+    materialized,
+    reference,
+    scores,
+)
+from locant._encodings import Encoding, encodings
+from locant._locant import available_isas, isa, num_threads, set_isa, set_num_threads
+from locant._stats import Stats, stats
+
+__version__ = _locant.__version__
+
+# locant.T5, locant.Shaw, ...: one class for each encoding of the registry.
+globals().update({cls.__name__: cls for cls in encodings().values()})
+
+__all__ = [
+    "Encoding",
+    "Materialized",
+    "Sequence",
+    "Stats",
+    "attention",
+    "available_isas",
+    "encodings",
+    "isa",
+    "materialized",
+    "num_threads",
+    "reference",
+    "scores",
+    "set_isa",
+    "set_num_threads",
+    "stats",
+    *(cls.__name__ for cls in encodings().values()),
+]

@@ -1,0 +1,65 @@
+"""The caller's arrays: numpy, torch or anything with DLPack. torch is never imported here; it is used
+only if a tensor of it comes in, and then it is loaded already."""
+
+import sys
+
+import numpy as np
+
+_DLPACK_CPU = 1
+
+
+def is_torch(x):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def readable(x, name):
+    """x as something that the C++ side can view; errors name the argument."""
+    if isinstance(x, np.ndarray):
+        return x
+    if is_torch(x):
+        if x.device.type != "cpu":
+            raise ValueError(f"[attention] {name} must be on the CPU, got device {x.device}")
+        if x.requires_grad:
+            if sys.modules["torch"].is_grad_enabled():
+                raise ValueError(
+                    f"[attention] {name} requires grad, and gradients are not available in this "
+                    "version; call under torch.no_grad() or detach()"
+                )
+            x = x.detach()
+        return x
+    if not hasattr(x, "__dlpack__"):
+        raise ValueError(
+            f"[attention] {name} must be a numpy array or a DLPack tensor, got {type(x).__name__}"
+        )
+    device = x.__dlpack_device__()[0]
+    if device != _DLPACK_CPU:
+        raise ValueError(f"[attention] {name} must be on the CPU, got DLPack device type {device}")
+    return x
+
+
+def empty(shape, like, dtype=None):
+    """A new array of like's library; of its element type unless dtype is given ("float64")."""
+    if is_torch(like):
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=like.dtype if dtype is None else getattr(torch, dtype))
+    return np.empty(shape, dtype=_numpy_dtype(like) if dtype is None else dtype)
+
+
+def wrap(array, like):
+    """A numpy array as one of like's library, without a copy."""
+    return sys.modules["torch"].from_numpy(array) if is_torch(like) else array
+
+
+def integers(x, name):
+    """Integers as an int64 numpy array; None stays None."""
+    if x is None:
+        return None
+    array = np.asarray(x)
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"[attention] {name} must be integers, got {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
+def _numpy_dtype(x):
+    return x.dtype if isinstance(x, np.ndarray) else np.from_dlpack(x).dtype

@@ -1,0 +1,154 @@
+"""One class for each encoding, made from the registry's description of its fields and parameters."""
+
+import inspect
+
+import numpy as np
+
+from locant import _locant
+from locant._arrays import readable
+
+
+class Encoding:
+    """A position encoding: fields that shape it, and parameters, which are arrays.
+
+    Fields and parameters are keyword arguments. A parameter that is not given is drawn from its
+    initial distribution with `seed`. Parameters are attributes; setting one uses the array itself,
+    not a copy, so that its later changes are seen.
+
+    A field that switches a parameter of its own name on may be given that parameter instead:
+    Shaw(values=False) has no relative values, Shaw(values=array) has these.
+    """
+
+    name = ""  # its word in the registry, in C++ and on the command line
+
+    def __init__(self, *, seed=0, **values):
+        if not self.name:
+            raise TypeError("locant.Encoding is a base: use one of locant.encodings()")
+        fields, arrays = {}, {}
+        known_fields = {field["name"] for field in self._fields}
+        for name, value in values.items():
+            if isinstance(value, np.generic):
+                value = value.item()
+            if name not in known_fields:
+                arrays[name] = value
+            elif name in self._switches and hasattr(value, "__dlpack__"):
+                fields[name], arrays[name] = True, value
+            elif value is not None or name not in self._switches:
+                fields[name] = value
+
+        self._bound = _locant.Encoding(self.name, fields, seed)
+        self._arrays = {}
+        shapes = {p["name"]: p["shape"] for p in self._bound.parameters()}
+        for name in arrays:
+            if name not in shapes:
+                known = ", ".join([*self._bound.fields(), *shapes])
+                raise TypeError(f"[{self.name}] unknown argument '{name}'; known here: {known}")
+        for name in shapes:
+            given = arrays.get(name)
+            if given is None:
+                given = self._bound.copy(name).astype(np.float32)
+            self._set(name, given)
+
+    def _set(self, name, values):
+        array = readable(values, name)
+        self._bound.set(name, array)
+        self._arrays[name] = array
+
+    def fields(self):
+        """The values of all fields, by name."""
+        return self._bound.fields()
+
+    def parameters(self):
+        """The arrays of all parameters, by name."""
+        return dict(self._arrays)
+
+    def __getattr__(self, name):
+        if not name.startswith("_"):
+            if name in self._arrays:
+                return self._arrays[name]
+            fields = self._bound.fields()
+            if name in fields:
+                return fields[name]
+        raise AttributeError(f"{type(self).__name__} has no field or parameter '{name}'")
+
+    def __setattr__(self, name, value):
+        if name.startswith("_"):
+            object.__setattr__(self, name, value)
+        elif name in self._arrays:
+            self._set(name, value)
+        elif name in self._bound.fields():
+            raise AttributeError(
+                f"field '{name}' is fixed: parameters have their shapes from it. "
+                f"Make a new {type(self).__name__}."
+            )
+        else:
+            raise AttributeError(f"{type(self).__name__} has no parameter '{name}'")
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._bound.fields(), *self._arrays]
+
+    def __repr__(self):
+        values = ", ".join(f"{k}={v!r}" for k, v in self.fields().items())
+        return f"locant.{type(self).__name__}({values})"
+
+
+def _parameters(entry):
+    """All parameters that some configuration of the encoding has: by default, or in its cases."""
+    found = {}
+    for fields in ({}, *entry["cases"]):
+        for parameter in _locant.Encoding(entry["name"], fields, 0).parameters():
+            found.setdefault(parameter["name"], parameter)
+    return list(found.values())
+
+
+def _signature(entry, parameters):
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    fields = {field["name"] for field in entry["fields"]}
+    return inspect.Signature(
+        [
+            *(inspect.Parameter(f["name"], keyword, default=f["default"]) for f in entry["fields"]),
+            *(
+                inspect.Parameter(p["name"], keyword, default=None)
+                for p in parameters
+                if p["name"] not in fields
+            ),
+            inspect.Parameter("seed", keyword, default=0),
+        ]
+    )
+
+
+def _document(entry, parameters):
+    lines = [entry["summary"], ""]
+    if entry["fields"]:
+        lines.append("Fields:")
+        for field in entry["fields"]:
+            choices = f", one of {', '.join(field['choices'])}" if field["choices"] else ""
+            lines.append(f"    {field['name']} = {field['default']!r}{choices}")
+            lines.append(f"        {field['doc']}")
+    if parameters:
+        lines += ["", "Parameters:"]
+        for parameter in parameters:
+            lines.append(f"    {parameter['name']} ({parameter['shape_in_words']})")
+            lines.append(f"        {parameter['doc']}")
+    return "\n".join(lines)
+
+
+def _make_class(entry):
+    parameters = _parameters(entry)
+    body = {
+        "__doc__": _document(entry, parameters),
+        "__module__": "locant",
+        "__signature__": _signature(entry, parameters),
+        "name": entry["name"],
+        "_fields": entry["fields"],
+        "_switches": {p["name"] for p in parameters} & {f["name"] for f in entry["fields"]},
+    }
+    return type(entry["class_name"], (Encoding,), body)
+
+
+_CLASSES = {entry["name"]: _make_class(entry) for entry in _locant.registry()}
+
+
+def encodings():
+    """Every encoding's class, by its name in the registry."""
+    return dict(_CLASSES)

@@ -1,0 +1,19 @@
+"""Counters that tell which path ran."""
+
+from typing import NamedTuple
+
+from locant import _locant
+
+
+class Stats(NamedTuple):
+    fused_calls: int
+    """Calls that took the fused kernel."""
+    fused_tiles: int
+    """(rows x keys) tiles that it computed."""
+    materialized_calls: int
+    """Calls that built the whole score matrix."""
+
+
+def stats():
+    """Counts since the process began; subtract two of them to see what a call did."""
+    return Stats(**_locant.stats())

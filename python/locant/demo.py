@@ -1,0 +1,176 @@
+"""Every encoding beside the naive way: python -m locant.demo
+
+For each encoding: the worst error of the fused float32 kernel against the float64 reference, and its
+time and memory beside a plain numpy implementation that builds the whole score matrix.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import locant
+
+SETTINGS = {  # as in well-known models
+    "t5": {"num_buckets": 32, "max_distance": 128},
+    "shaw": {"max_distance": 16},
+    "deberta": {"position_buckets": 256, "max_relative_positions": 512},
+}
+
+
+# --- the naive way -------------------------------------------------------------------------------
+
+
+def _softmax(score):
+    score = np.exp(score - score.max(axis=-1, keepdims=True))
+    return score / score.sum(axis=-1, keepdims=True)
+
+
+def _offsets(length):
+    position = np.arange(length)
+    return position[None, :] - position[:, None]  # (L, L): pos(j) - pos(i)
+
+
+def naive_none(q, k, v, enc):
+    return _softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1]))) @ v
+
+
+def naive_t5(q, k, v, enc):
+    offset = _offsets(q.shape[2])
+    half, distance = enc.num_buckets // 2, np.abs(offset)
+    exact = half // 2
+    far = np.log(np.maximum(distance, 1) / exact) / np.log(enc.max_distance / exact)
+    far = np.minimum(half - 1, exact + (far * (half - exact)).astype(int))
+    bucket = np.where(distance < exact, distance, far) + half * (offset > 0)
+    bias = enc.bias[bucket].transpose(2, 0, 1)  # (L, L, H) -> (H, L, L)
+    return _softmax(q @ k.swapaxes(-1, -2) + bias) @ v
+
+
+def naive_shaw(q, k, v, enc):
+    far = enc.max_distance
+    row = np.clip(_offsets(q.shape[2]), -far, far) + far
+    # (B, H, L, d) x (L, L, d), one product for each query
+    position = np.einsum("bhid,ijd->bhij", q, enc.keys[row], optimize=True)
+    p = _softmax((q @ k.swapaxes(-1, -2) + position) / np.float32(np.sqrt(q.shape[-1])))
+    return p @ v + np.einsum("bhij,ijd->bhid", p, enc.values[row], optimize=True)
+
+
+def naive_deberta(q, k, v, enc):
+    distance, span = -_offsets(q.shape[2]), enc.position_buckets
+    middle = span // 2
+    far = np.log(np.maximum(np.abs(distance), 1) / middle)
+    far = np.ceil(far / np.log((enc.max_relative_positions - 1) / middle) * (middle - 1))
+    bucket = np.where(np.abs(distance) <= middle, distance, np.sign(distance) * (far + middle))
+    slot = np.clip(bucket.astype(int) + span, 0, 2 * span - 1)[None, None]
+    c2p = np.take_along_axis(q @ enc.pos_key.swapaxes(-1, -2), slot, axis=-1)
+    p2c = np.take_along_axis(k @ enc.pos_query.swapaxes(-1, -2), slot.swapaxes(-1, -2), axis=-1)
+    score = q @ k.swapaxes(-1, -2) + c2p + p2c.swapaxes(-1, -2)
+    return _softmax(score / np.float32(np.sqrt(3 * q.shape[-1]))) @ v
+
+
+NAIVE = {
+    "none": naive_none,
+    "t5": naive_t5,
+    "shaw": naive_shaw,
+    "deberta": naive_deberta,
+}
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+
+def problem(name, heads, length, dim):
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.standard_normal((1, heads, length, dim), dtype=np.float32) for _ in range(3))
+    if name == "t5":
+        q *= np.float32(dim**-0.5)  # T5 does not scale scores: its trained queries are small
+    encoding = locant.encodings()[name](heads=heads, head_dim=dim, **SETTINGS.get(name, {}))
+    for parameter, values in encoding.parameters().items():
+        setattr(encoding, parameter, rng.standard_normal(values.shape, dtype=np.float32))
+    return q, k, v, encoding
+
+
+def best_of(call, seconds):
+    """Minimum time in ms over about so many seconds, after one call to warm up."""
+    call()
+    end, best = time.perf_counter() + seconds, float("inf")
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - begin)
+    return 1e3 * best
+
+
+def _status(key):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(key))
+
+
+def extra_memory(function, arguments):
+    """MB by which one call raises the peak of this process; for a process that did little else."""
+    resident = _status("VmRSS")
+    function(*arguments)
+    return max(0.0, _status("VmHWM") - resident)
+
+
+def extra_memory_apart(name, way, size):
+    """The same in a new process."""
+    command = [sys.executable, "-m", "locant.demo", "--memory", name, way, *map(str, size)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def measure(name, size):
+    q, k, v, encoding = problem(name, *size)
+    naive = NAIVE.get(name)
+    exact = locant.reference(q, k, v, encoding)
+    row = {
+        "encoding": name,
+        "error": float(np.abs(locant.attention(q, k, v, encoding) - exact).max()),
+        "ms": best_of(lambda: locant.attention(q, k, v, encoding), 0.5),
+        "mb": extra_memory_apart(name, "locant", size),
+    }
+    if naive:
+        row["naive error"] = float(np.abs(naive(q, k, v, encoding) - exact).max())
+        row["naive ms"] = best_of(lambda: naive(q, k, v, encoding), 0.5)
+        row["naive mb"] = extra_memory_apart(name, "naive", size)
+    return row
+
+
+def line(row):
+    text = f"{row['encoding']:<10} {row['error']:>10.1e} {row['ms']:>10.2f} {row['mb']:>10.1f}"
+    if "naive ms" in row:
+        text += f" {row['naive error']:>12.1e} {row['naive ms']:>10.2f} {row['naive mb']:>10.1f}"
+        text += f" {row['naive ms'] / row['ms']:>9.1f}x"
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="locant.demo", description=__doc__.splitlines()[0])
+    parser.add_argument("--heads", type=int, default=12)
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--memory", nargs=5, help=argparse.SUPPRESS)  # a child: one measurement
+    arguments = parser.parse_args()
+    if arguments.memory:
+        name, way, *size = arguments.memory
+        function = locant.attention if way == "locant" else NAIVE[name]
+        print(json.dumps(extra_memory(function, problem(name, *map(int, size)))))
+        return
+
+    size = (arguments.heads, arguments.length, arguments.dim)
+    print(f"locant {locant.__version__}, {locant.isa()}, {locant.num_threads()} threads; float32, ", end="")
+    print("heads {}, length {}, head size {}".format(*size))
+    print("error: worst absolute difference from the float64 reference; MB: beyond inputs\n")
+    print(f"{'':<10} {'locant':^32} {'dense numpy':^34}")
+    print(f"{'encoding':<10} {'error':>10} {'ms':>10} {'MB':>10} {'error':>12} {'ms':>10} {'MB':>10} {'faster':>10}")
+    for name in locant.encodings():
+        if sys.stderr.isatty():
+            print(f"measuring {name} …", end="\r", file=sys.stderr, flush=True)
+        print(line(measure(name, size)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

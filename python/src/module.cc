@@ -1,0 +1,36 @@
+// locant._locant: the C++ library for the Python package, which wraps every function here.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "attention.h"
+#include "encoding.h"
+#include "locant/attention/stats.h"
+#include "locant/core/executor.h"
+#include "locant/kernels/isa.h"
+#include "options.h"
+
+NB_MODULE(_locant, module) {
+  namespace nb = nanobind;
+  // Encodings in global variables live until the interpreter ends: that is no leak to warn of.
+  nb::set_leak_warnings(false);
+  module.attr("__version__") = LOCANT_VERSION;
+
+  locant::python::bind_encoding(module);
+  locant::python::bind_options(module);
+  locant::python::bind_attention(module);
+
+  module.def("isa", &locant::isa);
+  module.def("set_isa", &locant::set_isa, nb::arg("name"));
+  module.def("available_isas", &locant::available_isas);
+  module.def("num_threads", &locant::num_threads);
+  module.def("set_num_threads", &locant::set_num_threads, nb::arg("threads"));
+  module.def("stats", [] {
+    const locant::Stats stats = locant::stats();
+    nb::dict out;
+    out["fused_calls"] = stats.fused_calls;
+    out["fused_tiles"] = stats.fused_tiles;
+    out["materialized_calls"] = stats.materialized_calls;
+    return out;
+  });
+}

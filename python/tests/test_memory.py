@@ -1,0 +1,91 @@
+"""Nothing of size L x L: what a call takes beyond its inputs and outputs, measured in a new process."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+MEGABYTE = 2**20
+LIMIT = 64 * MEGABYTE
+
+CHILD = """
+import json, sys, time
+import numpy as np
+import locant
+
+def status(key):
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith(key))
+
+job = json.loads(sys.argv[1])
+locant.set_num_threads(2)
+rng = np.random.default_rng(0)
+shape = (1, job["heads"], job["length"], job["dim"])
+# Filled in place: nothing is freed before the measurement that the call could use again.
+q, k, v, out = (np.empty(shape, np.float32) for _ in range(4))
+for x in (q, k, v, out):
+    rng.standard_normal(dtype=np.float32, out=x)
+cls = locant.encodings()[job["encoding"]]
+encoding = cls(heads=job["heads"], head_dim=job["dim"], **job["fields"])
+before = locant.stats()
+resident, peak = status("VmRSS"), status("VmHWM")
+begin = time.perf_counter()
+locant.attention(q, k, v, encoding, out=out, **job["options"])
+seconds = time.perf_counter() - begin
+print(json.dumps({
+    "seconds": seconds,
+    "slack": peak - resident,
+    "extra": status("VmHWM") - resident,
+    "fused": locant.stats().fused_calls - before.fused_calls,
+    "finite": bool(np.isfinite(out[:, :, ::997]).all()),
+}))
+"""
+
+DEBERTA = {"position_buckets": 256, "max_relative_positions": 512}
+
+
+def measure(encoding, heads, length, dim, fields=None, **options):
+    job = dict(
+        encoding=encoding, heads=heads, length=length, dim=dim, fields=fields or {}, options=options
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", CHILD, json.dumps(job)], capture_output=True, text=True, check=True
+    )
+    result = json.loads(run.stdout)
+    print(
+        f"\n{encoding}, L={length}, H={heads}, {options or 'all keys'}: "
+        f"{result['extra'] / MEGABYTE:.1f} MB beyond inputs and outputs, {result['seconds']:.2f} s"
+    )
+    assert result["fused"] == 1 and result["finite"]
+    assert result["slack"] < 4 * MEGABYTE, "the peak before the call hides the call's own"
+    return result
+
+
+needs_proc = pytest.mark.skipif(
+    not pathlib.Path("/proc/self/status").exists(), reason="reads the peak from /proc"
+)
+
+
+@needs_proc
+def test_all_keys_at_16384_take_at_most_64_megabytes():
+    """A dense float32 matrix of 12 heads would take 12.9 GB."""
+    assert measure("deberta", 12, 16384, 64, DEBERTA)["extra"] <= LIMIT
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    "encoding, fields",
+    [("none", {}), ("t5", {}), ("shaw", {}), ("deberta", {"position_buckets": 0})],
+)
+def test_a_window_at_16384_takes_at_most_64_megabytes(encoding, fields):
+    assert measure(encoding, 12, 16384, 64, fields, window=(600, 600))["extra"] <= LIMIT
+
+
+@needs_proc
+@pytest.mark.parametrize("encoding, fields", [("shaw", {}), ("t5", {}), ("deberta", DEBERTA)])
+def test_a_million_tokens_fit(encoding, fields):
+    """L² is far beyond 2³¹."""
+    result = measure(encoding, 1, 1_000_000, 16, fields, causal=True, window=(100, 0))
+    assert result["extra"] <= LIMIT
