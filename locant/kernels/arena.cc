@@ -12,7 +12,9 @@ constexpr size_t kSmallestChunk = size_t{1} << 20;
 
 }  // namespace
 
-void Arena::Free::operator()(std::byte* p) const { ::operator delete(p, kAlignment); }
+void Arena::Free::operator()(std::byte* p) const {
+  ::operator delete(p, kAlignment);
+}
 
 void* Arena::take_bytes(size_t bytes) {
   bytes = (bytes + kLine - 1) / kLine * kLine;

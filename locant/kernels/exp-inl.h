@@ -29,7 +29,7 @@ struct ExpConstants<float> {
   static constexpr float kLn2Hi = 0.693359375f;
   static constexpr float kLn2Lo = -2.12194440e-4f;
   // Minimax of the relative error (2e-9) with constant term 1.
-  static constexpr float kPoly[] = {1.0f,         1.0f,          0.49999994f, 0.166664302f,
+  static constexpr float kPoly[] = {1.0f,          1.0f,           0.49999994f,   0.166664302f,
                                     0.0416680053f, 0.00837419741f, 0.00138436153f};
 };
 
@@ -41,13 +41,23 @@ struct ExpConstants<double> {
   static constexpr double kLn2Hi = 0x1.62e42fee00000p-1;
   static constexpr double kLn2Lo = 0x1.a39ef35793c76p-33;
   // Taylor: the remainder f^13/13! is below 2e-16.
-  static constexpr double kPoly[] = {
-      1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
-      1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600};
+  static constexpr double kPoly[] = {1.0,
+                                     1.0,
+                                     1.0 / 2,
+                                     1.0 / 6,
+                                     1.0 / 24,
+                                     1.0 / 120,
+                                     1.0 / 720,
+                                     1.0 / 5040,
+                                     1.0 / 40320,
+                                     1.0 / 362880,
+                                     1.0 / 3628800,
+                                     1.0 / 39916800,
+                                     1.0 / 479001600};
 };
 
-// x[i] = exp(x[i]) for kCount vectors in step: one alone is a chain of a dozen dependent operations,
-// four together keep the FMA units busy.
+// x[i] = exp(x[i]) for kCount vectors in step: one alone is a chain of a dozen dependent
+// operations, four together keep the FMA units busy.
 template <class T, size_t kCount>
 HWY_INLINE void Exp(Vec<T> (&x)[kCount]) {
   using C = ExpConstants<T>;
@@ -71,8 +81,8 @@ HWY_INLINE void Exp(Vec<T> (&x)[kCount]) {
   });
   Unroll<kCount>([&](auto i) HWY_ATTR {
     // p·2^n as a product, not by adding to p's exponent bits: that could turn a NaN into a number.
-    const Vec<T> y = hn::Mul(
-        p[i], hn::BitCast(d, hn::ShiftLeft<C::kMantissaBits>(hn::BitCast(di, biased[i]))));
+    const Vec<T> y =
+        hn::Mul(p[i], hn::BitCast(d, hn::ShiftLeft<C::kMantissaBits>(hn::BitCast(di, biased[i]))));
     // Selecting at the end, not clamping at the start: a clamp could do the same.
     x[i] = hn::IfThenZeroElse(hn::Lt(x[i], hn::Set(d, C::kLowest)), y);
   });

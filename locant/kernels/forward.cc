@@ -27,13 +27,18 @@ namespace HWY_NAMESPACE {
 // the item in groups of six, whose scores (6, keys) stay in the first-level cache:
 //
 //   for each block of keys:   pack K, V;  for each head: strips, tables, key-side products
-//     for each row group:     S = terms + QKᵀ;  mask;  softmax step;  O = alpha·O + P·V + value terms
+//     for each row group:     S = terms + QKᵀ;  mask;  softmax step;  O = alpha·O + P·V + value
+//     terms
 template <class T>
 class ForwardKernel {
  public:
   ForwardKernel(const ForwardCall& call, const ForwardItem& item)
-      : call_(call), item_(item), problem_(*call.problem), terms_(*call.terms),
-        sequence_(problem_.sequences[item.sequence]), arena_(Arena::of_this_thread()) {}
+      : call_(call),
+        item_(item),
+        problem_(*call.problem),
+        terms_(*call.terms),
+        sequence_(problem_.sequences[item.sequence]),
+        arena_(Arena::of_this_thread()) {}
 
   int64_t run() {
     const Arena::Mark mark = arena_.mark();
@@ -75,7 +80,6 @@ class ForwardKernel {
     // An odd number of panels between rows of S keeps them out of each other's cache sets.
     lds_ = (static_cast<size_t>(call_.key_block) / kP + 1) * kP;
     const size_t n = heads() * rows();
-    q_ = arena_.take<T>(n * depth_);
     o_ = arena_.take<T>(n * ldo_);
     m_ = arena_.take<T>(n);
     l_ = arena_.take<T>(n);
@@ -84,45 +88,31 @@ class ForwardKernel {
     k_ = arena_.take<T>(lds_ * depth_);
     v_ = arena_.take<T>(lds_ * ldo_);
     zeros_ = arena_.take<T>(kP);
+    starts_ = arena_.take<PanelStart<T>>(lds_ / kP);
     std::fill_n(zeros_, kP, T(0));
     std::fill_n(o_, n * ldo_, T(0));
     std::fill_n(m_, n, kMinusInfinity);
     std::fill_n(l_, n, T(0));
-    for (size_t h = 0; h < heads(); ++h)
-      pack_queries(h, static_cast<T>(terms_.scale), terms_.query_plus, q_ + h * rows() * depth_);
-    pack_projections();
+    q_ = query_rows(terms_.query_plus);
+    for (const Projection& term : terms_.projections)
+      x_.push_back(term.side == Side::query ? query_rows(term.plus)
+                                            : std::vector<Rows<T>>(heads()));
   }
 
-  // out (rows, d) = scale·(q + plus)
-  void pack_queries(size_t h, T scale, const ConstView& plus, T* out) {
-    const int64_t head = item_.head_begin + static_cast<int64_t>(h);
-    Matrix added{};
-    if (plus) {
-      added = Matrix::of(plus, 0, 0);
-      added.data = static_cast<const std::byte*>(added.data) +
-                   head * added.row_stride * static_cast<int64_t>(size_of(added.dtype));
+  // Rows of q + plus for every head of the item. The scale c is not here but in the packed keys.
+  std::vector<Rows<T>> query_rows(const ConstView& plus) {
+    std::vector<Rows<T>> out;
+    for (int64_t head = item_.head_begin; head < item_.head_end; ++head) {
+      Matrix added{};
+      if (plus)
+        added = {plus.at<std::byte>() +
+                     head * plus.strides[0] * static_cast<int64_t>(size_of(plus.dtype)),
+                 plus.dtype, 0, plus.strides[1]};
+      out.push_back(RowsOf<T>(Matrix::of(call_.q, sequence_.batch, head),
+                              sequence_.q_begin + item_.row_begin, rows(), depth_, T(1), added,
+                              arena_));
     }
-    CopyRows<T>(Matrix::of(call_.q, sequence_.batch, head), sequence_.q_begin + item_.row_begin,
-                rows(), depth_, scale, added, out);
-  }
-
-  // A query-side projection with no vector of its own multiplies the same scaled q as the content.
-  void pack_projections() {
-    for (const Projection& term : terms_.projections) {
-      PackedProjection packed;
-      packed.scale = static_cast<T>(term.scale);
-      if (term.side == Side::query) {
-        const bool same = !term.plus && !terms_.query_plus && terms_.scale != 0;
-        packed.scale = same ? static_cast<T>(term.scale / terms_.scale) : T(1);
-        packed.x = q_;
-        if (!same) {
-          packed.x = arena_.take<T>(heads() * rows() * depth_);
-          for (size_t h = 0; h < heads(); ++h)
-            pack_queries(h, static_cast<T>(term.scale), term.plus, packed.x + h * rows() * depth_);
-        }
-      }
-      projections_.push_back(packed);
-    }
+    return out;
   }
 
   void run_block(int64_t key_begin, int64_t key_end) {
@@ -131,16 +121,17 @@ class ForwardKernel {
     block_.panels = (block_.keys + kP - 1) / kP;
     block_.depth = depth_;
     block_.k = k_;
+    block_.k_scale = static_cast<T>(terms_.scale);
+    block_.zeros = zeros_;
     block_.rows = rows();
-    block_.first_offset =
-        (sequence_.k_start + key_begin) - (sequence_.q_start + item_.row_end - 1);
+    block_.first_offset = (sequence_.k_start + key_begin) - (sequence_.q_start + item_.row_end - 1);
     key_begin_ = key_begin;
     const int64_t kv_head = item_.head_begin / problem_.group();
     PackColumns<T>(Matrix::of(call_.k, sequence_.batch, kv_head), sequence_.k_begin + key_begin,
-                   block_.keys, depth_, k_);
-    v_finite_ = PackRows<T>(Matrix::of(call_.v, sequence_.batch, kv_head),
-                            sequence_.k_begin + key_begin, block_.keys,
-                            static_cast<size_t>(problem_.value_dim), v_);
+                   block_.keys, depth_, block_.k_scale, k_);
+    v_finite_ =
+        PackRows<T>(Matrix::of(call_.v, sequence_.batch, kv_head), sequence_.k_begin + key_begin,
+                    block_.keys, static_cast<size_t>(problem_.value_dim), v_);
     for (size_t h = 0; h < heads(); ++h) {
       const Arena::Mark head_mark = arena_.mark();
       begin_head(h);
@@ -167,11 +158,10 @@ class ForwardKernel {
         bias_[e] = static_cast<T>(sum);
       }
     }
-    projection_blocks_.resize(projections_.size());
-    for (size_t t = 0; t < projections_.size(); ++t)
+    projection_blocks_.resize(x_.size());
+    for (size_t t = 0; t < x_.size(); ++t)
       projection_blocks_[t].build(terms_.projections[t], call_.projection_unit_steps[t], head,
-                                  projections_[t].x + h * rows() * depth_, projections_[t].scale,
-                                  block_, arena_);
+                                  x_[t][h], block_, arena_);
     value_blocks_.resize(terms_.values.size());
     for (size_t t = 0; t < terms_.values.size(); ++t)
       value_blocks_[t].build(terms_.values[t], call_.value_unit_steps[t], head,
@@ -208,36 +198,29 @@ class ForwardKernel {
           live_[r * lds_ + j] = s_[r * lds_ + j] != kMinusInfinity;
 
     const size_t first = h * rows() + row;
-    T alpha[kMaxRows];
-    SoftmaxRows(count, s_, lds_, begin, end, m_ + first, l_ + first, alpha);
+    SoftmaxRows(count, s_, lds_, begin, end, m_ + first, l_ + first, step_);
     for (size_t r = 0; r < count; ++r)
-      if (alpha[r] != T(1))
-        for (size_t c = 0; c < ldo_; ++c) o_[(first + r) * ldo_ + c] *= alpha[r];
+      if (step_.alpha[r] != T(1))
+        for (size_t c = 0; c < ldo_; ++c) o_[(first + r) * ldo_ + c] *= step_.alpha[r];
     add_values(group, o_ + first * ldo_);
   }
 
   // S = terms + QKᵀ. Terms are the starting values of the accumulators, so a bias costs nothing.
   void add_scores(size_t h, const RowGroup& group) {
-    const T* init = zeros_;
-    ptrdiff_t init_stride = 0;
-    size_t init_step = 0;  // from panel to panel
-    if (bias_ != nullptr) {
-      init = bias_ + StripStart(block_, group.row, group.panel_begin);
-      init_stride = -1;
-      init_step = kP;
-    }
+    const size_t panels = group.panel_end - group.panel_begin;
+    for (size_t p = 0; p < panels; ++p) starts_[p] = {zeros_, 0};
+    if (bias_ != nullptr)
+      for (size_t p = 0; p < panels; ++p)
+        starts_[p] = {bias_ + StripStart(block_, group.row, group.panel_begin + p), -1};
+    std::fill_n(step_.offset, kMaxRows, T(0));
     T* s = s_ + group.panel_begin * kP;
-    for (const ProjectionBlock<T>& term : projection_blocks_) {
-      term.add(block_, group, init, init_stride, init_step, s, lds_);
-      init = s;
-      init_stride = static_cast<ptrdiff_t>(lds_);
-      init_step = kP;
-    }
-    const T* q = q_ + (h * rows() + group.row) * depth_;
+    for (ProjectionBlock<T>& term : projection_blocks_)
+      term.add(block_, group, starts_, step_.offset, s, lds_);
+    const T* q = q_[h].at + static_cast<ptrdiff_t>(group.row) * q_[h].stride;
     WithRows(group.count, [&](auto count) HWY_ATTR {
-      for (size_t p = group.panel_begin; p < group.panel_end; ++p, init += init_step, s += kP)
-        GemmPanel<count>(depth_, q, static_cast<ptrdiff_t>(depth_), k_ + p * depth_ * kP, init,
-                         init_stride, s, static_cast<ptrdiff_t>(lds_));
+      for (size_t p = 0; p < panels; ++p, s += kP)
+        GemmPanel<count>(depth_, q, q_[h].stride, k_ + (group.panel_begin + p) * depth_ * kP,
+                         starts_[p].at, starts_[p].stride, s, static_cast<ptrdiff_t>(lds_));
     });
   }
 
@@ -259,14 +242,13 @@ class ForwardKernel {
         for (size_t c = 0; c < value_panels_; ++c)
           GemmPanel<count>(keys, s_ + begin, static_cast<ptrdiff_t>(lds_),
                            v_ + (c * block_.keys + begin) * kP, o + c * kP,
-                           static_cast<ptrdiff_t>(ldo_), o + c * kP,
-                           static_cast<ptrdiff_t>(ldo_));
+                           static_cast<ptrdiff_t>(ldo_), o + c * kP, static_cast<ptrdiff_t>(ldo_));
       });
     } else {
       add_live_values(group, o);
     }
     for (const ValueBlock<T>& term : value_blocks_)
-      term.add(block_, group, s_ + begin, lds_, value_panels_, o, ldo_);
+      term.add(block_, group, s_ + begin, lds_, step_.sum, value_panels_, o, ldo_);
   }
 
   // P·V pair by pair: with NaN or Inf among the values, 0·v of a hidden pair must not be added.
@@ -313,11 +295,6 @@ class ForwardKernel {
       *call_.lse.at<T>(sequence_.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
   }
 
-  struct PackedProjection {
-    T* x = nullptr;  // (heads, rows, d)
-    T scale = 1;
-  };
-
   const ForwardCall& call_;
   const ForwardItem& item_;
   const Problem& problem_;
@@ -326,17 +303,20 @@ class ForwardKernel {
   Arena& arena_;
 
   size_t depth_ = 0, value_panels_ = 0, ldo_ = 0, lds_ = 0;
-  T *q_ = nullptr, *o_ = nullptr;  // (heads, rows, d), (heads, rows, ldo)
-  T *m_ = nullptr, *l_ = nullptr;  // (heads, rows): running maximum and sum
-  T* s_ = nullptr;                 // (6, lds): scores, then probabilities
-  uint8_t* live_ = nullptr;        // (6, lds): visible pairs, when values are not all finite
-  T *k_ = nullptr, *v_ = nullptr;  // the block: (panels, d, panel), (value panels, keys, panel)
-  T* zeros_ = nullptr;             // (panel)
-  T* bias_ = nullptr;              // (offsets of the block): all biases of the head, or null
+  std::vector<Rows<T>> q_;               // per head: the item's rows of q + u
+  std::vector<std::vector<Rows<T>>> x_;  // per projection and head: rows of q + plus
+  T* o_ = nullptr;                       // (heads, rows, ldo)
+  T *m_ = nullptr, *l_ = nullptr;        // (heads, rows): running maximum and sum
+  T* s_ = nullptr;                       // (6, lds): scores, then probabilities
+  uint8_t* live_ = nullptr;              // (6, lds): visible pairs, when values are not all finite
+  T *k_ = nullptr, *v_ = nullptr;    // the block: (panels, d, panel), (value panels, keys, panel)
+  T* zeros_ = nullptr;               // (panel)
+  T* bias_ = nullptr;                // (offsets of the block): all biases of the head, or null
+  PanelStart<T>* starts_ = nullptr;  // (panels of a block)
+  SoftmaxStep<T> step_;
   KeyBlock<T> block_;
   int64_t key_begin_ = 0;
   bool v_finite_ = true;
-  std::vector<PackedProjection> projections_;
   std::vector<ProjectionBlock<T>> projection_blocks_;
   std::vector<ValueBlock<T>> value_blocks_;
   int64_t tiles_ = 0;

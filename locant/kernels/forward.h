@@ -21,10 +21,10 @@ struct ForwardCall {
 };
 
 struct ForwardItem {
-  int64_t sequence = 0;                     // index into problem->sequences
-  int64_t head_begin = 0, head_end = 0;     // query heads that share one key/value head
-  int64_t row_begin = 0, row_end = 0;       // queries, counted from the sequence's first
-  int64_t key_begin = 0, key_end = 0;       // keys, counted from the sequence's first
+  int64_t sequence = 0;                  // index into problem->sequences
+  int64_t head_begin = 0, head_end = 0;  // query heads that share one key/value head
+  int64_t row_begin = 0, row_end = 0;    // queries, counted from the sequence's first
+  int64_t key_begin = 0, key_end = 0;    // keys, counted from the sequence's first
   // Set when a sequence's keys are split over several items: unnormalised results instead of `out`.
   // (heads, rows, dv + 2) of the call's element type: O, then the maximum and the sum.
   void* partial = nullptr;

@@ -73,16 +73,38 @@ HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
   });
 }
 
+// <a, b>
+template <class T>
+HWY_INLINE T Dot(const T* a, const T* b, size_t n) {
+  const hn::ScalableTag<T> d;
+  constexpr size_t kN = kLanes<T>;
+  Vec<T> lo = hn::Zero(d), hi = hn::Zero(d);
+  size_t t = 0;
+  for (; t + 2 * kN <= n; t += 2 * kN) {
+    lo = hn::MulAdd(hn::LoadU(d, a + t), hn::LoadU(d, b + t), lo);
+    hi = hn::MulAdd(hn::LoadU(d, a + t + kN), hn::LoadU(d, b + t + kN), hi);
+  }
+  T sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(lo, hi)));
+  for (; t < n; ++t) sum += a[t] * b[t];
+  return sum;
+}
+
 // Calls f(std::integral_constant<rows>) for 1 <= rows <= kMaxRows.
 template <class F>
 HWY_INLINE void WithRows(size_t rows, F&& f) {
   switch (rows) {
-    case 1: return f(std::integral_constant<size_t, 1>{});
-    case 2: return f(std::integral_constant<size_t, 2>{});
-    case 3: return f(std::integral_constant<size_t, 3>{});
-    case 4: return f(std::integral_constant<size_t, 4>{});
-    case 5: return f(std::integral_constant<size_t, 5>{});
-    default: return f(std::integral_constant<size_t, 6>{});
+    case 1:
+      return f(std::integral_constant<size_t, 1>{});
+    case 2:
+      return f(std::integral_constant<size_t, 2>{});
+    case 3:
+      return f(std::integral_constant<size_t, 3>{});
+    case 4:
+      return f(std::integral_constant<size_t, 4>{});
+    case 5:
+      return f(std::integral_constant<size_t, 5>{});
+    default:
+      return f(std::integral_constant<size_t, 6>{});
   }
 }
 

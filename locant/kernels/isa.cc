@@ -19,7 +19,9 @@ namespace locant {
 namespace HWY_NAMESPACE {
 
 // Compiled once per instruction set: the answer comes from the code that runs.
-int64_t RunningTarget() { return HWY_TARGET; }
+int64_t RunningTarget() {
+  return HWY_TARGET;
+}
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
@@ -71,7 +73,9 @@ std::atomic<size_t>& chosen() {
 
 }  // namespace
 
-size_t isa_index() { return chosen().load(std::memory_order_relaxed); }
+size_t isa_index() {
+  return chosen().load(std::memory_order_relaxed);
+}
 
 std::vector<std::string> available_isas() {
   std::vector<std::string> names;
@@ -79,9 +83,13 @@ std::vector<std::string> available_isas() {
   return names;
 }
 
-std::string isa() { return name_of_target(LOCANT_DISPATCH(RunningTarget)()); }
+std::string isa() {
+  return name_of_target(LOCANT_DISPATCH(RunningTarget)());
+}
 
-void set_isa(const std::string& name) { chosen().store(index_of(name)); }
+void set_isa(const std::string& name) {
+  chosen().store(index_of(name));
+}
 
 }  // namespace locant
 #endif

@@ -6,8 +6,8 @@
 
 namespace locant {
 
-// Names: "scalar", "ssse3", "sse4", "avx2", "avx3", "neon", ...: those compiled in and present here,
-// best first.
+// Names: "scalar", "ssse3", "sse4", "avx2", "avx3", "neon", ...: those compiled in and present
+// here, best first.
 std::vector<std::string> available_isas();
 
 // The one that kernels run now, as the kernel itself reports it.

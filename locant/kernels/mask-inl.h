@@ -46,8 +46,7 @@ void ApplyMask(const ConstView& mask, int64_t batch, int64_t head, int64_t row, 
   s += begin;
   if (mask.dtype == DType::boolean) {
     const uint8_t* visible = mask.at<uint8_t>() + offset;
-    for (size_t j = 0; j < n; ++j)
-      s[j] = visible[static_cast<int64_t>(j) * step] ? s[j] : kHidden;
+    for (size_t j = 0; j < n; ++j) s[j] = visible[static_cast<int64_t>(j) * step] ? s[j] : kHidden;
     return;
   }
   WithStored(mask.dtype, [&](auto stored) HWY_ATTR {

@@ -13,6 +13,7 @@
 
 #include "hwy/highway.h"
 #include "locant/core/view.h"
+#include "locant/kernels/arena.h"
 #include "locant/kernels/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -50,11 +51,15 @@ HWY_INLINE void WithStored(DType dtype, F&& f) {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Transposes a square of 16-byte vectors: rows at `in` become columns at `out`.
-HWY_INLINE void TransposeSquare(const float* in, int64_t stride, float* out, size_t out_stride) {
+// Transposes a square of 16-byte vectors: rows at `in`, times scale, become columns at `out`.
+HWY_INLINE void TransposeSquare(const float* in, int64_t stride, float scale, float* out,
+                                size_t out_stride) {
   const hn::Full128<float> d;
-  const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + stride);
-  const auto r2 = hn::LoadU(d, in + 2 * stride), r3 = hn::LoadU(d, in + 3 * stride);
+  const auto factor = hn::Set(d, scale);
+  const auto r0 = hn::Mul(factor, hn::LoadU(d, in));
+  const auto r1 = hn::Mul(factor, hn::LoadU(d, in + stride));
+  const auto r2 = hn::Mul(factor, hn::LoadU(d, in + 2 * stride));
+  const auto r3 = hn::Mul(factor, hn::LoadU(d, in + 3 * stride));
   const auto ab_lo = hn::InterleaveLower(d, r0, r1), ab_hi = hn::InterleaveUpper(d, r0, r1);
   const auto cd_lo = hn::InterleaveLower(d, r2, r3), cd_hi = hn::InterleaveUpper(d, r2, r3);
   hn::StoreU(hn::ConcatLowerLower(d, cd_lo, ab_lo), d, out);
@@ -63,19 +68,22 @@ HWY_INLINE void TransposeSquare(const float* in, int64_t stride, float* out, siz
   hn::StoreU(hn::ConcatUpperUpper(d, cd_hi, ab_hi), d, out + 3 * out_stride);
 }
 
-HWY_INLINE void TransposeSquare(const double* in, int64_t stride, double* out, size_t out_stride) {
+HWY_INLINE void TransposeSquare(const double* in, int64_t stride, double scale, double* out,
+                                size_t out_stride) {
   const hn::Full128<double> d;
-  const auto r0 = hn::LoadU(d, in), r1 = hn::LoadU(d, in + stride);
+  const auto factor = hn::Set(d, scale);
+  const auto r0 = hn::Mul(factor, hn::LoadU(d, in));
+  const auto r1 = hn::Mul(factor, hn::LoadU(d, in + stride));
   hn::StoreU(hn::InterleaveLower(d, r0, r1), d, out);
   hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, out + out_stride);
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
-// Rows [begin, begin + count) of m, `depth` wide -> panels (count / panel, depth, panel): a row of m
-// becomes a column of its panel. The last panel is filled up with zeros.
+// Rows [begin, begin + count) of m, `depth` wide -> panels (count / panel, depth, panel): a row of
+// m becomes a column of its panel, times scale. The last panel is filled up with zeros.
 template <class T>
-void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T* out) {
+void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T scale, T* out) {
   constexpr size_t kP = kPanel<T>;
   WithStored(m.dtype, [&](auto stored) HWY_ATTR {
     using S = decltype(stored);
@@ -90,10 +98,11 @@ void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T* 
             const T* in = m.row<T>(begin + static_cast<int64_t>(first + r));
             size_t t = 0;
             for (; t + kSquare <= depth; t += kSquare)
-              TransposeSquare(in + t, m.row_stride, out + t * kP + r, kP);
+              TransposeSquare(in + t, m.row_stride, scale, out + t * kP + r, kP);
             for (; t < depth; ++t)
               for (size_t s = 0; s < kSquare; ++s)
-                out[t * kP + r + s] = in[static_cast<int64_t>(s) * m.row_stride + static_cast<int64_t>(t)];
+                out[t * kP + r + s] =
+                    scale * in[static_cast<int64_t>(s) * m.row_stride + static_cast<int64_t>(t)];
           }
         }
       }
@@ -101,7 +110,7 @@ void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T* 
       for (; r < width; ++r) {
         const S* in = m.row<S>(begin + static_cast<int64_t>(first + r));
         for (size_t t = 0; t < depth; ++t)
-          out[t * kP + r] = static_cast<T>(in[static_cast<int64_t>(t) * m.col_stride]);
+          out[t * kP + r] = scale * static_cast<T>(in[static_cast<int64_t>(t) * m.col_stride]);
       }
       for (; r < kP; ++r)
         for (size_t t = 0; t < depth; ++t) out[t * kP + r] = T(0);
@@ -124,8 +133,8 @@ HWY_INLINE void CopyRow(const S* in, int64_t stride, size_t width, T scale, T* o
   for (; c < width; ++c) out[c] = scale * static_cast<T>(in[static_cast<int64_t>(c) * stride]);
 }
 
-// Rows [begin, begin + count) of m, `width` wide -> panels (width / panel, count, panel): a row of m
-// stays a row of every panel. Returns whether all values are finite.
+// Rows [begin, begin + count) of m, `width` wide -> panels (width / panel, count, panel): a row of
+// m stays a row of every panel. Returns whether all values are finite.
 template <class T>
 bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out) {
   constexpr size_t kP = kPanel<T>;
@@ -149,14 +158,26 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
   return hn::AllTrue(d, hn::Eq(hn::Add(lo, hi), hn::Zero(d)));
 }
 
-// out[r, :] = scale·(m[begin + r, :] + plus), rows contiguous. plus.data null: nothing is added.
+// Rows of a matrix of T, each contiguous.
 template <class T>
-void CopyRows(const Matrix& m, int64_t begin, size_t count, size_t width, T scale,
-              const Matrix& plus, T* out) {
+struct Rows {
+  const T* at = nullptr;
+  ptrdiff_t stride = 0;
+};
+
+// scale·(m[begin + r, :] + plus) as rows: those of m itself if nothing has to change, else a copy.
+// plus.data null: nothing is added.
+template <class T>
+Rows<T> RowsOf(const Matrix& m, int64_t begin, size_t count, size_t width, T scale,
+               const Matrix& plus, Arena& arena) {
+  if (m.dtype == dtype_of<T>() && m.col_stride == 1 && scale == T(1) && plus.data == nullptr)
+    return {m.row<T>(begin), m.row_stride};
+  T* copy = arena.take<T>(count * width);
   WithStored(m.dtype, [&](auto stored) HWY_ATTR {
     using S = decltype(stored);
-    for (size_t r = 0; r < count; ++r, out += width) {
+    for (size_t r = 0; r < count; ++r) {
       const S* in = m.row<S>(begin + static_cast<int64_t>(r));
+      T* out = copy + r * width;
       if (plus.data == nullptr) {
         CopyRow(in, m.col_stride, width, scale, out);
         continue;
@@ -169,6 +190,7 @@ void CopyRows(const Matrix& m, int64_t begin, size_t count, size_t width, T scal
       });
     }
   });
+  return {copy, static_cast<ptrdiff_t>(width)};
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -28,11 +28,13 @@ namespace HWY_NAMESPACE {
 // A block of keys as the position terms see it.
 template <class T>
 struct KeyBlock {
-  size_t keys = 0, panels = 0;    // keys, and panels that hold them
-  size_t depth = 0;               // head dim
-  const T* k = nullptr;           // (panels, depth, panel)
-  size_t rows = 0;                // query rows of the item
-  int64_t first_offset = 0;       // offset of e = 0
+  size_t keys = 0, panels = 0;  // keys, and panels that hold them
+  size_t depth = 0;             // head dim
+  const T* k = nullptr;         // (panels, depth, panel), times k_scale
+  T k_scale = 1;
+  const T* zeros = nullptr;  // (panel)
+  size_t rows = 0;           // query rows of the item
+  int64_t first_offset = 0;  // offset of e = 0
   size_t offsets() const { return rows + panels * kPanel<T> - 1; }
 };
 
@@ -67,19 +69,25 @@ struct Strip {
     unit_steps = has_unit_steps;
   }
 
-  Slope slope(size_t first, size_t last) const {
-    return SlopeOf<T>(rows, first, last, unit_steps);
-  }
+  Slope slope(size_t first, size_t last) const { return SlopeOf<T>(rows, first, last, unit_steps); }
 };
 
-// S[r, panel] = base[r, panel] + m·(one side's product read along the strip), for all rows of a
-// group. base rows are base_stride apart: S itself, a strip of biases (stride -1) or zeros (0).
+// Where the scores of a row group start, panel by panel: rows `stride` apart, from a strip of
+// biases
+// (-1), zeros or one row for all (0), or the tile of scores itself.
+template <class T>
+struct PanelStart {
+  const T* at = nullptr;
+  ptrdiff_t stride = 0;
+};
+
+// S[r, panel] = start[r, panel] + one side's product read along the strip, for the rows of a group.
+// strip is at the first row's offsets; each further row's begin one lower.
 template <Side kSide, Slope kSlope, class T>
-HWY_INLINE void AddSheared(const T* g, ptrdiff_t ldg, const Index<T>* strip, T m, size_t rows,
-                           const T* base, ptrdiff_t base_stride, T* s, size_t lds) {
+HWY_INLINE void AddSheared(const T* g, ptrdiff_t ldg, const Index<T>* strip, size_t rows,
+                           PanelStart<T> start, T* s, size_t lds) {
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
-  const Vec<T> multiplier = hn::Set(d, m);
   const Index<T> rise = std::min<Index<T>>(strip[kPanel<T> - 1] - (strip - (rows - 1))[0],
                                            static_cast<Index<T>>(kN - 1));
   for (size_t r = 0; r < rows; ++r) {
@@ -88,74 +96,77 @@ HWY_INLINE void AddSheared(const T* g, ptrdiff_t ldg, const Index<T>* strip, T m
       const Index<T>* at = strip - r + kOffset;
       const Vec<T> x = kSide == Side::query ? ReadQuerySide<kSlope>(g, at)
                                             : ReadKeySide<kSlope>(g + kOffset, at, rise);
-      hn::StoreU(hn::MulAdd(multiplier, x, hn::LoadU(d, base + kOffset)), d, s + kOffset);
+      hn::StoreU(hn::Add(x, hn::LoadU(d, start.at + kOffset)), d, s + kOffset);
     });
     g += ldg;
-    base += base_stride;
+    start.at += start.stride;
     s += lds;
   }
 }
 
 template <Side kSide, class T>
-HWY_INLINE void AddShearedPanel(Slope slope, const T* g, ptrdiff_t ldg, const Index<T>* strip, T m,
-                                size_t rows, const T* base, ptrdiff_t base_stride, T* s,
-                                size_t lds) {
+HWY_INLINE void AddShearedPanel(Slope slope, const T* g, ptrdiff_t ldg, const Index<T>* strip,
+                                size_t rows, PanelStart<T> start, T* s, size_t lds) {
   switch (slope) {
     case Slope::constant:
-      return AddSheared<kSide, Slope::constant>(g, ldg, strip, m, rows, base, base_stride, s, lds);
+      return AddSheared<kSide, Slope::constant>(g, ldg, strip, rows, start, s, lds);
     case Slope::linear:
-      return AddSheared<kSide, Slope::linear>(g, ldg, strip, m, rows, base, base_stride, s, lds);
+      return AddSheared<kSide, Slope::linear>(g, ldg, strip, rows, start, s, lds);
     case Slope::unit:
-      return AddSheared<kSide, Slope::unit>(g, ldg, strip, m, rows, base, base_stride, s, lds);
+      return AddSheared<kSide, Slope::unit>(g, ldg, strip, rows, start, s, lds);
     case Slope::any:
-      return AddSheared<kSide, Slope::any>(g, ldg, strip, m, rows, base, base_stride, s, lds);
+      return AddSheared<kSide, Slope::any>(g, ldg, strip, rows, start, s, lds);
   }
 }
 
 // scale·<x, T[row(offset)]> on one block of keys.
+//
+// Often the term needs no pass over the scores. Where the map is constant on a whole tile (far from
+// the diagonal) the query side is one number per row, which the softmax adds. Where a panel has no
+// starting values yet, they can be read from the product itself: on the key side if the map is
+// constant there (one row for all), on the query side if it is linear (rows ldg - 1 apart).
 template <class T>
 struct ProjectionBlock {
   Side side = Side::query;
   Strip<T> strip;
-  T multiplier = 1;
-  const T* x = nullptr;  // query side: (rows of the item, depth), packed
-  const T* table = nullptr;  // query side: (panels of table rows, depth, panel)
+  Rows<T> x;                 // query side: rows of the item
+  const T* table = nullptr;  // query side: (panels of table rows, depth, panel), times scale
   T* g = nullptr;  // query side: (a group's rows, ldg); key side: (panels, table rows, panel)
   size_t ldg = 0;
+  T* single = nullptr;  // query side: table row single_row, (depth), times scale
+  Index<T> single_row = -1;
 
-  void build(const Projection& term, bool unit_steps, int64_t head, const T* packed_x, T scale,
+  void build(const Projection& term, bool unit_steps, int64_t head, Rows<T> rows_of_x,
              const KeyBlock<T>& block, Arena& arena) {
-    constexpr size_t kP = kPanel<T>;
     side = term.side;
-    x = packed_x;
-    multiplier = scale;
+    x = rows_of_x;
     strip.build(term.map, unit_steps, block, arena);
     const Matrix m = Matrix::of(term.table, 0, term.table.shape[0] == 1 ? 0 : head);
     if (side == Side::query) {
-      const size_t table_panels = (strip.count + kP - 1) / kP;
-      T* packed = arena.take<T>(table_panels * kP * block.depth);
-      PackColumns<T>(m, strip.lo, strip.count, block.depth, packed);
-      table = packed;
-      ldg = (table_panels + 1) * kP;  // reads of a full vector may begin at the last row
-      g = arena.take<T>(kMaxRows * ldg);
+      build_query_side(m, static_cast<T>(term.scale), block, arena);
     } else {
-      build_key_side(m, block, arena);
+      build_key_side(m, static_cast<T>(term.scale) / block.k_scale, block, arena);
     }
   }
 
+  void build_query_side(const Matrix& m, T scale, const KeyBlock<T>& block, Arena& arena) {
+    constexpr size_t kP = kPanel<T>;
+    const size_t table_panels = (strip.count + kP - 1) / kP;
+    T* packed = arena.take<T>(table_panels * kP * block.depth);
+    PackColumns<T>(m, strip.lo, strip.count, block.depth, scale, packed);
+    table = packed;
+    ldg = (table_panels + 1) * kP;  // reads of a full vector may begin at the last row
+    g = arena.take<T>(kMaxRows * ldg);
+    single = arena.take<T>(block.depth);
+    single_row = -1;
+  }
+
   // G[p, row, :] = T[row]·K panel p, for the rows that the panel's offsets reach.
-  void build_key_side(const Matrix& m, const KeyBlock<T>& block, Arena& arena) {
+  void build_key_side(const Matrix& m, T scale, const KeyBlock<T>& block, Arena& arena) {
     constexpr size_t kP = kPanel<T>;
     // The last panel's reads may run on for a few rows that no lane selects.
-    g = arena.take<T>((block.panels * strip.count + kLanes<T>) * kP);
-    const T* rows = m.row<T>(strip.lo);
-    ptrdiff_t stride = m.row_stride;
-    if (m.dtype != dtype_of<T>() || m.col_stride != 1) {
-      T* copy = arena.take<T>(strip.count * block.depth);
-      CopyRows<T>(m, strip.lo, strip.count, block.depth, T(1), Matrix{}, copy);
-      rows = copy;
-      stride = static_cast<ptrdiff_t>(block.depth);
-    }
+    g = arena.take<T>((block.panels * strip.count + kLanes<T>)*kP);
+    const Rows<T> rows = RowsOf<T>(m, strip.lo, strip.count, block.depth, scale, Matrix{}, arena);
     for (size_t p = 0; p < block.panels; ++p) {
       const size_t first = static_cast<size_t>(strip.rows[p * kP]);
       const size_t last = static_cast<size_t>(strip.rows[p * kP + kP - 1 + block.rows - 1]);
@@ -164,36 +175,58 @@ struct ProjectionBlock {
       for (size_t row = first, n; row <= last; row += n) {
         n = NextRows(last + 1 - row);
         WithRows(n, [&](auto count) HWY_ATTR {
-          GemmPanel<count>(block.depth, rows + static_cast<ptrdiff_t>(row) * stride, stride, k,
-                           static_cast<const T*>(nullptr), 0, out + row * kP, kP);
+          GemmPanel<count>(block.depth, rows.at + static_cast<ptrdiff_t>(row) * rows.stride,
+                           rows.stride, k, static_cast<const T*>(nullptr), 0, out + row * kP, kP);
         });
       }
     }
   }
 
-  // S = base + this term, for one group of rows.
-  void add(const KeyBlock<T>& block, const RowGroup& group, const T* base, ptrdiff_t base_stride,
-           size_t base_step, T* s, size_t lds) const {
+  // Adds this term to one group of rows: in S (whose panels then start there), in the panels'
+  // starts, or in the rows' offsets.   starts (panels of the group);  s at the group's first panel
+  void add(const KeyBlock<T>& block, const RowGroup& group, PanelStart<T>* starts, T* offset, T* s,
+           size_t lds) {
     constexpr size_t kP = kPanel<T>;
-    const size_t last_row = group.row + group.count - 1;
     if (side == Side::query) {
-      const size_t first = StripStart(block, last_row, group.panel_begin);
-      const size_t last = StripStart(block, group.row, group.panel_end) - 1;
-      multiply_query_side(block, group, strip.rows[first], strip.rows[last]);
+      const size_t last_row = group.row + group.count - 1;
+      const Index<T> lo = strip.rows[StripStart(block, last_row, group.panel_begin)];
+      const Index<T> hi = strip.rows[StripStart(block, group.row, group.panel_end) - 1];
+      if (lo == hi) return add_single_row(block, group, lo, offset);
+      multiply_query_side(block, group, lo, hi);
     }
-    for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
+    for (size_t p = group.panel_begin; p < group.panel_end; ++p, ++starts, s += kP) {
       const size_t e = StripStart(block, group.row, p);
       const Slope slope = strip.slope(e - (group.count - 1), e + kP - 1);
-      if (side == Side::query) {
-        AddShearedPanel<Side::query>(slope, g, static_cast<ptrdiff_t>(ldg), strip.rows + e,
-                                     multiplier, group.count, base, base_stride, s, lds);
+      const bool fresh = starts->at == block.zeros;
+      const T* panel = side == Side::key ? g + p * strip.count * kP : g;
+      if (side == Side::query && slope == Slope::linear && fresh) {
+        *starts = {panel + strip.rows[e], static_cast<ptrdiff_t>(ldg) - 1};
+      } else if (side == Side::key && slope == Slope::constant && fresh) {
+        *starts = {panel + static_cast<size_t>(strip.rows[e]) * kP, 0};
       } else {
-        AddShearedPanel<Side::key>(slope, g + p * strip.count * kP, 0, strip.rows + e, multiplier,
-                                   group.count, base, base_stride, s, lds);
+        if (side == Side::query) {
+          AddShearedPanel<Side::query>(slope, panel, static_cast<ptrdiff_t>(ldg), strip.rows + e,
+                                       group.count, *starts, s, lds);
+        } else {
+          AddShearedPanel<Side::key>(slope, panel, 0, strip.rows + e, group.count, *starts, s, lds);
+        }
+        *starts = {s, static_cast<ptrdiff_t>(lds)};
       }
-      base += base_step;
-      s += kP;
     }
+  }
+
+  // offset[r] += <x_r, T[row]>
+  void add_single_row(const KeyBlock<T>& block, const RowGroup& group, Index<T> row, T* offset) {
+    constexpr size_t kP = kPanel<T>;
+    const size_t at = static_cast<size_t>(row);
+    if (row != single_row) {  // the same for many groups in a row
+      const T* column = table + at / kP * block.depth * kP + at % kP;
+      for (size_t t = 0; t < block.depth; ++t) single[t] = column[t * kP];
+      single_row = row;
+    }
+    for (size_t r = 0; r < group.count; ++r)
+      offset[r] +=
+          Dot(x.at + static_cast<ptrdiff_t>(group.row + r) * x.stride, single, block.depth);
   }
 
   // G[r, lo..hi] = X[r]·T[lo..hi]ᵀ for the rows of a group.
@@ -203,10 +236,9 @@ struct ProjectionBlock {
     const size_t begin = static_cast<size_t>(lo) / kP, end = static_cast<size_t>(hi) / kP + 1;
     WithRows(group.count, [&](auto count) HWY_ATTR {
       for (size_t p = begin; p < end; ++p)
-        GemmPanel<count>(block.depth, x + group.row * block.depth,
-                         static_cast<ptrdiff_t>(block.depth), table + p * block.depth * kP,
-                         static_cast<const T*>(nullptr), 0, g + p * kP,
-                         static_cast<ptrdiff_t>(ldg));
+        GemmPanel<count>(block.depth, x.at + static_cast<ptrdiff_t>(group.row) * x.stride, x.stride,
+                         table + p * block.depth * kP, static_cast<const T*>(nullptr), 0,
+                         g + p * kP, static_cast<ptrdiff_t>(ldg));
     });
   }
 };
@@ -259,8 +291,8 @@ struct ValueBlock {
     flush();
   }
 
-  // O[r, :] += W[r, :]·A for the rows of a group; o rows are ldo apart.
-  void add(const KeyBlock<T>& block, const RowGroup& group, const T* p, size_t ldp,
+  // O[r, :] += W[r, :]·A for the rows of a group; o rows are ldo apart; sums[r] = sum of p[r, :].
+  void add(const KeyBlock<T>& block, const RowGroup& group, const T* p, size_t ldp, const T* sums,
            size_t value_panels, T* o, size_t ldo) const {
     constexpr size_t kP = kPanel<T>;
     const size_t last_row = group.row + group.count - 1;
@@ -270,6 +302,10 @@ struct ValueBlock {
         static_cast<size_t>(strip.rows[StripStart(block, group.row, group.panel_end) - 1]);
     for (size_t r = 0; r < group.count; ++r) {
       T* row = w + r * ldw;
+      if (lo == hi) {  // far from the diagonal
+        row[lo] = sums[r];
+        continue;
+      }
       std::fill(row + lo, row + hi + 1, T(0));
       unshear_row(p + r * ldp, strip.rows + StripStart(block, group.row + r, group.panel_begin),
                   group.panel_end - group.panel_begin, row);

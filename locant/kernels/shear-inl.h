@@ -4,8 +4,8 @@
 //   unshear  W[i, row] = sum of P[i,j] over the j with row(d) = row
 //
 // A strip holds row(d) - lo for consecutive offsets; along a row of S it is read upwards from
-// strip[e]. It never decreases. Where it is constant, or rises by one per offset, or by at most one,
-// there is something faster than a gather.
+// strip[e]. It never decreases. Where it is constant, or rises by one per offset, or by at most
+// one, there is something faster than a gather.
 
 #if defined(LOCANT_KERNELS_SHEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_SHEAR_INL_H_
@@ -73,9 +73,10 @@ HWY_INLINE Vec<T> Diagonal(const T* p) {
   }
 }
 
-// G[strip[l], l] for the N lanes l at g; rows of G are kPanel apart. Unit slope: no lane is more than
-// `rise` rows above the first. (A bound for the whole panel rather than the exact rise of these
-// lanes: blends that change nothing are cheaper than a loop whose length the CPU cannot predict.)
+// G[strip[l], l] for the N lanes l at g; rows of G are kPanel apart. Unit slope: no lane is more
+// than `rise` rows above the first. (A bound for the whole panel rather than the exact rise of
+// these lanes: blends that change nothing are cheaper than a loop whose length the CPU cannot
+// predict.)
 template <Slope kSlope, class T>
 HWY_INLINE Vec<T> ReadKeySide(const T* g, const Index<T>* strip, Index<T> rise) {
   const hn::ScalableTag<T> d;

@@ -58,19 +58,26 @@ HWY_INLINE T ExpRow(T* s, size_t begin, size_t end, T shift) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(lo, hi)));
 }
 
-// Turns the scores of `rows` rows into exponentials relative to their running maxima m, updates m
-// and the running sums l, and says in alpha by how much earlier results must be multiplied.
-//   s (rows, lds);  m, l, alpha (rows)
+// What SoftmaxRows needs and gives for the rows of a group.
+template <class T>
+struct SoftmaxStep {
+  T offset[kMaxRows];  // in: belongs to all scores of the row, not yet added
+  T alpha[kMaxRows];   // out: factor for earlier results
+  T sum[kMaxRows];     // out: sum of the row's new exponentials
+};
+
+// Turns the scores of `rows` rows into exponentials relative to their running maxima m, and updates
+// m and the running sums l.   s (rows, lds);  m, l (rows)
 template <class T>
 HWY_INLINE void SoftmaxRows(size_t rows, T* s, size_t lds, size_t begin, size_t end, T* m, T* l,
-                            T* alpha) {
+                            SoftmaxStep<T>& step) {
   constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
   // All maxima first: a row's exponentials wait for its maximum, so the waiting is done once.
   HWY_ALIGN T shift[kMaxRows], change[(kMaxRows + kN - 1) / kN * kN] = {};
   for (size_t r = 0; r < rows; ++r) {
-    const T top = RowMax(s + r * lds, begin, end);
+    const T top = RowMax(s + r * lds, begin, end) + step.offset[r];
     const T m_new = top > m[r] ? top : m[r];
     // With nothing visible so far the shift does not matter, but -inf - -inf would be NaN.
     shift[r] = m_new == kMinusInfinity ? T(0) : m_new;
@@ -83,8 +90,9 @@ HWY_INLINE void SoftmaxRows(size_t rows, T* s, size_t lds, size_t begin, size_t 
     hn::Store(x[0], d, change + r);
   }
   for (size_t r = 0; r < rows; ++r) {
-    alpha[r] = change[r];
-    l[r] = l[r] * alpha[r] + ExpRow(s + r * lds, begin, end, shift[r]);
+    step.alpha[r] = change[r];
+    step.sum[r] = ExpRow(s + r * lds, begin, end, shift[r] - step.offset[r]);
+    l[r] = l[r] * step.alpha[r] + step.sum[r];
   }
 }
 
