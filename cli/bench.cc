@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/memory.h"
+#include "cli/validators.h"
 #include "locant/check/random.h"
 #include "locant/core/error.h"
 #include "locant/core/executor.h"
@@ -40,12 +41,9 @@ struct BenchFlags {
 };
 
 struct Timing {
-  const EncodingEntry* entry = nullptr;
-  std::unique_ptr<Encoding> encoding;
   double seconds = std::numeric_limits<double>::infinity();  // minimum
   double total = 0;
   int runs = 0;
-  std::optional<int64_t> extra_memory;
 };
 
 // q, k, v and out of one length, in the (B, L, H, d) order of a model's projections.
@@ -106,62 +104,129 @@ std::vector<const EncodingEntry*> chosen_encodings(const BenchFlags& flags) {
   return out;
 }
 
-template <class Real>
-std::vector<Timing> measure(const std::vector<const EncodingEntry*>& entries,
-                            const BenchFlags& flags, int64_t q_len, int64_t k_len) {
-  Tensors<Real> x(flags, q_len, k_len);
+using Encodings = std::vector<std::unique_ptr<Encoding>>;
+
+AttendOptions options_for(const BenchFlags& flags, int64_t q_len, int64_t k_len) {
   AttendOptions options;
   options.causal = flags.causal;
   options.q_start = k_len - q_len;  // the queries are the last positions
-  std::vector<Timing> timings;
-  for (const EncodingEntry* entry : entries) {
-    Timing& timing = timings.emplace_back();
-    timing.entry = entry;
-    timing.encoding = entry->make(fields_for(*entry, flags));
-    timing.encoding->init(1);
-  }
-  const auto call = [&](const Timing& timing) {
-    attend(x.q, x.k, x.v, *timing.encoding, options, x.out);
-  };
-  for (Timing& timing : timings) timing.extra_memory = extra_peak_memory([&] { call(timing); });
+  return options;
+}
 
-  // Rounds alternate, so that a disturbance of the machine does not hit one encoding only.
+// Extra memory of one call with each encoding.
+template <class Real>
+std::vector<std::optional<int64_t>> measure_memory(const Encodings& chosen, const BenchFlags& flags,
+                                                   int64_t q_len, int64_t k_len) {
+  const Tensors<Real> x(flags, q_len, k_len);
+  const auto start_threads = [] {
+    executor()->parallel_for(8 * num_threads(), [](int64_t, int) {});
+  };
+  std::vector<std::optional<int64_t>> out;
+  for (const auto& encoding : chosen)
+    out.push_back(extra_peak_memory(start_threads, [&] {
+      attend(x.q, x.k, x.v, *encoding, options_for(flags, q_len, k_len), x.out);
+    }));
+  return out;
+}
+
+template <class Real>
+std::vector<Timing> measure_time(const Encodings& chosen, const BenchFlags& flags, int64_t q_len,
+                                 int64_t k_len) {
+  const Tensors<Real> x(flags, q_len, k_len);
+  const AttendOptions options = options_for(flags, q_len, k_len);
+  for (const auto& encoding : chosen) attend(x.q, x.k, x.v, *encoding, options, x.out);  // warm up
+  std::vector<Timing> timings(chosen.size());
   const auto unfinished = [&](const Timing& timing) {
     return timing.runs < flags.repeat || timing.total < flags.min_seconds;
   };
+  // Rounds alternate, so that a disturbance of the machine does not hit one encoding only.
   while (std::any_of(timings.begin(), timings.end(), unfinished))
-    for (Timing& timing : timings) {
+    for (size_t n = 0; n < chosen.size(); ++n) {
       const auto begin = std::chrono::steady_clock::now();
-      call(timing);
+      attend(x.q, x.k, x.v, *chosen[n], options, x.out);
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-      timing.seconds = std::min(timing.seconds, elapsed.count());
-      timing.total += elapsed.count();
-      ++timing.runs;
+      timings[n].seconds = std::min(timings[n].seconds, elapsed.count());
+      timings[n].total += elapsed.count();
+      ++timings[n].runs;
     }
   return timings;
 }
 
-nlohmann::ordered_json json_of(const Timing& timing, const BenchFlags& flags, int64_t q_len,
-                               int64_t k_len, double gflops, double ratio) {
+// One line of the table.
+struct Record {
+  const Encoding* encoding = nullptr;
+  int64_t q_len = 0, k_len = 0;
+  Timing timing;
+  std::optional<int64_t> extra_memory;
+  double gflops = 0, ratio = 0;
+};
+
+nlohmann::ordered_json json_of(const Record& record, const BenchFlags& flags) {
   nlohmann::ordered_json fields;
-  for (const auto& [name, value] : timing.encoding->fields())
+  for (const auto& [name, value] : record.encoding->fields())
     std::visit([&, key = name](const auto& held) { fields[key] = held; }, value);
-  nlohmann::ordered_json out = {
-      {"encoding", timing.entry->name}, {"fields", fields},      {"batch", flags.batch},
-      {"kv_heads", flags.kv_heads},     {"q_len", q_len},        {"k_len", k_len},
-      {"causal", flags.causal},         {"dtype", flags.dtype},  {"isa", isa()},
-      {"threads", num_threads()},       {"runs", timing.runs},   {"seconds", timing.seconds},
-      {"gflops_if_dense", gflops},      {"ratio_to_none", ratio}};
-  if (timing.extra_memory) out["extra_peak_bytes"] = *timing.extra_memory;
+  nlohmann::ordered_json out = {{"encoding", record.encoding->name()},
+                                {"fields", fields},
+                                {"batch", flags.batch},
+                                {"kv_heads", flags.kv_heads},
+                                {"q_len", record.q_len},
+                                {"k_len", record.k_len},
+                                {"causal", flags.causal},
+                                {"dtype", flags.dtype},
+                                {"isa", isa()},
+                                {"threads", num_threads()},
+                                {"runs", record.timing.runs},
+                                {"seconds", record.timing.seconds},
+                                {"gflops_if_dense", record.gflops},
+                                {"ratio_to_none", record.ratio}};
+  if (record.extra_memory) out["extra_peak_bytes"] = *record.extra_memory;
   return out;
+}
+
+void print(const Record& record) {
+  fmt::print("{:<14}{:>8}{:>8}{:>12.4f}{:>10.1f}{:>9.3f}{:>12}\n", record.encoding->name(),
+             record.q_len, record.k_len, record.timing.seconds * 1e3, record.gflops, record.ratio,
+             record.extra_memory ? fmt::format("{:.2f}", *record.extra_memory / 1048576.0) : "?");
+}
+
+template <class Real>
+std::vector<Record> measure(const Encodings& chosen, const BenchFlags& flags) {
+  const auto q_len_for = [&](int64_t k_len) { return flags.q_len > 0 ? flags.q_len : k_len; };
+  // Memory first: the children that measure it must not inherit what timed calls keep.
+  std::vector<std::vector<std::optional<int64_t>>> memory;
+  for (const int64_t k_len : flags.lengths)
+    memory.push_back(measure_memory<Real>(chosen, flags, q_len_for(k_len), k_len));
+
+  std::vector<Record> records;
+  for (size_t at = 0; at < flags.lengths.size(); ++at) {
+    const int64_t k_len = flags.lengths[at], q_len = q_len_for(k_len);
+    const std::vector<Timing> timings = measure_time<Real>(chosen, flags, q_len, k_len);
+    // As if dense, whatever is masked: 2 flops for each product in QKᵀ and PV.
+    const double flops = 4.0 * q_len * k_len * flags.head_dim * flags.heads * flags.batch;
+    for (size_t n = 0; n < chosen.size(); ++n) {
+      records.push_back({chosen[n].get(), q_len, k_len, timings[n], memory[at][n],
+                         flops / timings[n].seconds * 1e-9,
+                         timings[n].seconds / timings.front().seconds});
+      print(records.back());
+    }
+  }
+  return records;
 }
 
 int bench(BenchFlags flags) {
   if (flags.kv_heads == 0) flags.kv_heads = flags.heads;
   require(flags.heads % flags.kv_heads == 0, "bench", "--heads ", flags.heads,
           " is not a multiple of --kv-heads ", flags.kv_heads);
+  for (const int64_t length : flags.lengths)
+    require(flags.q_len <= length, "bench", "--q-len ", flags.q_len, " is longer than length ",
+            length);
   const std::vector<const EncodingEntry*> entries = chosen_encodings(flags);
   require_known_settings(entries, flags);
+  Encodings chosen;
+  for (const EncodingEntry* entry : entries) {
+    chosen.push_back(entry->make(fields_for(*entry, flags)));
+    chosen.back()->init(1);
+  }
   if (flags.threads > 0) set_num_threads(flags.threads);
   std::ofstream json_file;
   if (!flags.json.empty()) {
@@ -174,27 +239,13 @@ int bench(BenchFlags flags) {
              flags.causal ? " causal" : "", num_threads(), isa(), flags.repeat);
   fmt::print("{:<14}{:>8}{:>8}{:>12}{:>10}{:>9}{:>12}\n", "encoding", "Lq", "Lk", "ms", "GFLOP/s",
              "/ none", "extra MiB");
-  nlohmann::ordered_json records = nlohmann::ordered_json::array();
-  for (const int64_t k_len : flags.lengths) {
-    const int64_t q_len = flags.q_len > 0 ? flags.q_len : k_len;
-    require(q_len <= k_len, "bench", "--q-len ", q_len, " is longer than length ", k_len);
-    const std::vector<Timing> timings = flags.dtype == "f32"
-                                            ? measure<float>(entries, flags, q_len, k_len)
-                                            : measure<double>(entries, flags, q_len, k_len);
-    // As if dense, whatever is masked: 2 flops for each product in QKᵀ and PV.
-    const double flops = 4.0 * q_len * k_len * flags.head_dim * flags.heads * flags.batch;
-    for (const Timing& timing : timings) {
-      const double gflops = flops / timing.seconds * 1e-9;
-      const double ratio = timing.seconds / timings.front().seconds;
-      fmt::print(
-          "{:<14}{:>8}{:>8}{:>12.4f}{:>10.1f}{:>9.3f}{:>12}\n", timing.entry->name, q_len, k_len,
-          timing.seconds * 1e3, gflops, ratio,
-          timing.extra_memory ? fmt::format("{:.2f}", *timing.extra_memory / 1048576.0) : "?");
-      records.push_back(json_of(timing, flags, q_len, k_len, gflops, ratio));
-    }
-  }
+  std::fflush(stdout);  // children must not inherit unwritten text
+  const std::vector<Record> records =
+      flags.dtype == "f32" ? measure<float>(chosen, flags) : measure<double>(chosen, flags);
   if (json_file.is_open()) {
-    json_file << records.dump(2) << '\n' << std::flush;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const Record& record : records) all.push_back(json_of(record, flags));
+    json_file << all.dump(2) << '\n' << std::flush;
     require(json_file.good(), "bench", "cannot write ", flags.json);
   }
   return 0;
@@ -209,22 +260,21 @@ Command add_bench(CLI::App& app) {
   command->add_option("names", flags->names, "Encodings; all if none is named");
   command->add_option("--lengths", flags->lengths, "Keys, comma separated")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--q-len", flags->q_len, "Queries, the last positions; 0: as many as keys")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--batch", flags->batch, "Sequences")->check(CLI::PositiveNumber);
-  command->add_option("--heads", flags->heads, "Query heads")->check(CLI::PositiveNumber);
+      ->check(at_least(0));
+  command->add_option("--batch", flags->batch, "Sequences")->check(at_least(1));
+  command->add_option("--heads", flags->heads, "Query heads")->check(at_least(1));
   command->add_option("--kv-heads", flags->kv_heads, "Key/value heads; 0: as many as query heads")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--head-dim", flags->head_dim, "Head size d")->check(CLI::PositiveNumber);
+      ->check(at_least(0));
+  command->add_option("--head-dim", flags->head_dim, "Head size d")->check(at_least(1));
   command->add_option("--threads", flags->threads, "Threads; 0: the library's choice")
-      ->check(CLI::NonNegativeNumber);
+      ->check(at_least(0));
   command->add_option("--dtype", flags->dtype, "Number type")->check(CLI::IsMember({"f32", "f64"}));
   command->add_flag("--causal", flags->causal, "Queries see no later key");
-  command->add_option("--repeat", flags->repeat, "Runs of each, at least")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--repeat", flags->repeat, "Runs of each, at least")->check(at_least(1));
   command->add_option("--min-seconds", flags->min_seconds, "Time of each, at least")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 3600.0));
   command->add_option("--json", flags->json, "Write the numbers to this file as well");
   command->add_option("--set", flags->set, "A field of the encodings, e.g. --set max_distance=16")
       ->expected(1)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/validators.h"
 #include "locant/check/check.h"
 #include "locant/core/error.h"
 #include "locant/kernels/isa.h"
@@ -85,13 +86,17 @@ void print_failure(const CheckCase& check, const CheckResult& result) {
 int check(const CheckFlags& flags) {
   const std::vector<std::string> isas = chosen_isas(flags.isas);
   const std::vector<const EncodingEntry*> entries = chosen_encodings(flags.names);
+  std::vector<std::vector<CheckCase>> cases_of_entries;  // first, so that errors come first
+  for (const EncodingEntry* entry : entries)
+    cases_of_entries.push_back(chosen_cases(*entry, flags.number));
   Progress progress;
   int64_t failed = 0;
   if (!flags.quiet)
     fmt::print("{:<14}{:<10}{:>6}{:>8}  {}\n", "encoding", "isa", "cases", "failed",
                "worst error / tolerance");
-  for (const EncodingEntry* entry : entries) {
-    const std::vector<CheckCase> cases = chosen_cases(*entry, flags.number);
+  for (size_t at = 0; at < entries.size(); ++at) {
+    const EncodingEntry* entry = entries[at];
+    const std::vector<CheckCase>& cases = cases_of_entries[at];
     std::vector<Summary> summaries(isas.size());
     for (const CheckCase& item : cases) {
       if (flags.number >= 0 && !flags.quiet) fmt::print("{}\n", describe(item));
@@ -126,7 +131,7 @@ Command add_check(CLI::App& app) {
   command->add_option("names", flags->names, "Encodings; all if none is named");
   command->add_option("--isa", flags->isas, "Instruction sets, comma separated; all if not given")
       ->delimiter(',');
-  command->add_option("--case", flags->number, "Only this case")->check(CLI::NonNegativeNumber);
+  command->add_option("--case", flags->number, "Only this case")->check(at_least(0));
   command->add_flag("--quiet", flags->quiet, "Print failures only");
   command->footer(
       "Tolerance: 2 x the error of the same loops in float32, + 1e-6; in float64 1e-12.");

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <variant>
@@ -16,20 +17,27 @@ nlohmann::ordered_json json_of(const FieldValue& value) {
   return std::visit([](const auto& x) { return nlohmann::ordered_json(x); }, value);
 }
 
+const char* type_of(const FieldValue& value) {
+  constexpr std::array names = {"bool", "int", "float", "string", "list"};
+  static_assert(std::variant_size_v<FieldValue> == names.size());
+  return names[value.index()];
+}
+
 nlohmann::ordered_json json_of(const EncodingEntry& entry) {
   nlohmann::ordered_json out = {
       {"name", entry.name}, {"class", entry.class_name}, {"summary", entry.summary}};
   out["fields"] = nlohmann::ordered_json::array();
   for (const Field& field : entry.fields) {
     nlohmann::ordered_json item = {{"name", field.name},
-                                   {"type", type_name_of(field.fallback)},
+                                   {"type", type_of(field.fallback)},
                                    {"default", json_of(field.fallback)},
                                    {"doc", field.doc}};
     if (!field.choices.empty()) item["choices"] = field.choices;
     out["fields"].push_back(item);
   }
   out["parameters"] = nlohmann::ordered_json::array();
-  for (const Parameter& parameter : entry.make({})->parameters())
+  const std::unique_ptr<Encoding> encoding = entry.make({});
+  for (const Parameter& parameter : encoding->parameters())
     out["parameters"].push_back({{"name", parameter.name},
                                  {"shape", parameter.shape_in_words},
                                  {"default_shape", parameter.shape},
@@ -43,7 +51,7 @@ void print(const EncodingEntry& entry) {
   fmt::print("  fields\n");
   for (const Field& field : entry.fields) {
     const std::string kind = field.choices.empty()
-                                 ? type_name_of(field.fallback)
+                                 ? type_of(field.fallback)
                                  : fmt::format("{}", fmt::join(field.choices, "|"));
     fmt::print("    {:<24}{:<10} = {:<8} {}\n", field.name, kind, text_of(field.fallback),
                field.doc);

@@ -23,7 +23,10 @@ int run(int argc, char** argv) {
       "locant: position encodings of Transformers, and attention fused with them, on CPUs.",
       "locant");
   app.set_version_flag("--version", "locant " LOCANT_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none at all prints the help
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return fmt::format("locant: {} (see locant --help)\n", error.what());
+  });
   app.footer("Exit code: 0 done, 1 a check failed, 2 wrong arguments.");
 
   std::vector<std::pair<CLI::App*, locant::cli::Command>> commands;
@@ -45,6 +48,7 @@ int run(int argc, char** argv) {
   }
   for (const auto& [subcommand, command] : commands)
     if (subcommand->parsed()) return command();
+  fmt::print(stderr, "{}", app.help());
   return 2;
 }
 

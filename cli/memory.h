@@ -7,9 +7,10 @@
 
 namespace locant::cli {
 
-// Peak resident memory during body() minus resident memory before it, in bytes. The process's peak
-// counter is reset first: where the system does not offer that, body() runs and the answer is
-// empty.
-std::optional<int64_t> extra_peak_memory(const std::function<void()>& body);
+// Peak resident memory during body() minus resident memory after prepare(), in bytes. Both run in a
+// forked child, so that nothing that earlier calls kept hides what body() needs. Empty if the
+// system does not tell, or if body() throws.
+std::optional<int64_t> extra_peak_memory(const std::function<void()>& prepare,
+                                         const std::function<void()>& body);
 
 }  // namespace locant::cli

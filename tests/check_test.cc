@@ -38,8 +38,8 @@ TEST_P(ConformanceTest, FusedAttentionEqualsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Matrix, ConformanceTest, testing::ValuesIn(matrix_parts()),
-                         [](const testing::TestParamInfo<MatrixPart>& info) {
-                           return info.param.encoding + "_" + info.param.isa;
+                         [](const testing::TestParamInfo<MatrixPart>& part) {
+                           return part.param.encoding + "_" + part.param.isa;
                          });
 
 using Pair = std::tuple<int, int, int, int>;  // factor, level, factor, level

@@ -311,8 +311,9 @@ TEST(Deberta, ScaleCountsTheEnabledTerms) {
 
 TEST(Deberta, OnlyNeededTablesAreParameters) {
   const auto names = [](const DebertaConfig& config) {
+    const Deberta deberta(config);
     std::string text;
-    for (const Parameter& p : Deberta(config).parameters()) text += p.name + " ";
+    for (const Parameter& p : deberta.parameters()) text += p.name + " ";
     return text;
   };
   EXPECT_EQ(names({}), "pos_key pos_query ");

@@ -130,7 +130,7 @@ def _disentangled_flash(x):
     try:
         from disentangled_flash._torch import TorchInferenceDisentangledSelfAttention
     except ImportError as error:
-        raise Unavailable(f"{error}; pip install --no-deps disentangled-flash==1.1.1") from error
+        raise Unavailable(f"{error}; it is in bench/requirements.txt") from error
 
     t = tensors(x)
 

@@ -39,9 +39,11 @@ constexpr std::array<int64_t, 3> kGroups = {1, 2, 0};
 struct Lengths {
   int64_t q, k;
 };
-// Odd, and with every one of kTilings at least three tiles long each way.
+// Odd, and at least three tiles long each way with the tilings that name sizes; 0 is the tuned
+// size.
 constexpr std::array<Lengths, 3> kLengthPairs = {{{97, 97}, {51, 107}, {109, 71}}};
-constexpr std::array<Tiling, 2> kTilings = {{{.rows = 16, .keys = 16}, {.rows = 17, .keys = 32}}};
+constexpr std::array<Tiling, 3> kTilings = {
+    {{.rows = 16, .keys = 16}, {.rows = 17, .keys = 32}, {.rows = 0, .keys = 0}}};
 
 struct Starts {
   int64_t q, k;
@@ -49,6 +51,10 @@ struct Starts {
 // A decode step, keys before position 0, and positions that float32 cannot hold.
 constexpr int64_t kFar = int64_t{1} << 24;
 constexpr std::array<Starts, 4> kStartPairs = {{{0, 0}, {37, 0}, {0, -5}, {kFar + 1, kFar}}};
+
+// The plain levels come twice, so that most rows have them.
+constexpr std::array<bool, 3> kPoisons = {false, false, true};
+constexpr std::array<std::optional<double>, 3> kScales = {std::nullopt, std::nullopt, 0.21};
 
 // The value the encoding takes for a field, given or default.
 int64_t integer(const EncodingEntry& entry, int configuration, const std::string& name) {
@@ -76,8 +82,8 @@ CheckCase case_of(const EncodingEntry& entry, const std::vector<int>& row, int64
   out.k_len = kLengthPairs[row[kLengths]].k;
   out.q_start = kStartPairs[row[kStarts]].q;
   out.k_start = kStartPairs[row[kStarts]].k;
-  out.poisoned = row[kPoison] == 1;
-  if (row[kScale] == 1) out.scale = 0.21;
+  out.poisoned = kPoisons[row[kPoison]];
+  out.scale = kScales[row[kScale]];
   out.tiling = kTilings[row[kTiling]];
   return out;
 }
@@ -115,7 +121,7 @@ std::string describe(const CheckCase& check) {
 }
 
 std::vector<CheckCase> check_cases(const EncodingEntry& entry) {
-  std::vector<int> levels(kFactors, 2);  // kPoison, kScale: off and on
+  std::vector<int> levels(kFactors);
   levels[kConfiguration] = static_cast<int>(entry.cases.size());
   levels[kBatch] = kBatches.size();
   levels[kVisible] = kVisibles.size();
@@ -125,6 +131,8 @@ std::vector<CheckCase> check_cases(const EncodingEntry& entry) {
   levels[kStarts] = kStartPairs.size();
   levels[kLayout] = kLayouts.size();
   levels[kType] = kTypes.size();
+  levels[kPoison] = kPoisons.size();
+  levels[kScale] = kScales.size();
   levels[kTiling] = kTilings.size();
   const Compatible compatible = [&](const FactorLevel& x, const FactorLevel& y) {
     if (x.factor != kConfiguration || y.factor != kGroup) return true;

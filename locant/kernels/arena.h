@@ -8,27 +8,40 @@
 namespace locant {
 
 class Arena {
- public:
   struct Mark {
     size_t chunk = 0, used = 0;
   };
 
+ public:
   // Room for n values of T, aligned for vectors. The contents are undefined.
   template <class T>
   T* take(size_t n) {
     return static_cast<T*>(take_bytes(n * sizeof(T)));
   }
 
+  // Gives back everything taken during its life.
+  class Scope {
+   public:
+    explicit Scope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+    ~Scope() { arena_.release(mark_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Arena& arena_;
+    Mark mark_;
+  };
+
+  // The calling thread's own arena.
+  static Arena& of_this_thread();
+
+ private:
   Mark mark() const { return {current_, used_}; }
   void release(Mark mark) {
     current_ = mark.chunk;
     used_ = mark.used;
   }
 
-  // The calling thread's own arena.
-  static Arena& of_this_thread();
-
- private:
   void* take_bytes(size_t bytes);
 
   struct Free {

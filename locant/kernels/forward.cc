@@ -18,6 +18,7 @@
 #include "locant/kernels/pack-inl.h"
 #include "locant/kernels/position-inl.h"
 #include "locant/kernels/softmax-inl.h"
+#include "locant/kernels/thin-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant {
@@ -41,19 +42,19 @@ class ForwardKernel {
         arena_(Arena::of_this_thread()) {}
 
   int64_t run() {
-    const Arena::Mark mark = arena_.mark();
+    const Arena::Scope scope(arena_);
     begin();
     const int64_t step = call_.key_block;
     const KeyRange keys = visible_keys();
     for (int64_t key = keys.begin / step * step; key < keys.end; key += step)
       run_block(std::max(key, item_.key_begin), std::min({key + step, keys.end, item_.key_end}));
     end();
-    arena_.release(mark);
     return tiles_;
   }
 
  private:
   static constexpr size_t kP = kPanel<T>;
+  static constexpr int64_t kThinRows = 4;
   static constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
 
   size_t heads() const { return static_cast<size_t>(item_.head_end - item_.head_begin); }
@@ -93,10 +94,16 @@ class ForwardKernel {
     std::fill_n(o_, n * ldo_, T(0));
     std::fill_n(m_, n, kMinusInfinity);
     std::fill_n(l_, n, T(0));
+    thin_ = sequence_.q_len <= kThinRows && in_place(call_.k) && in_place(call_.v);
+    for (const Projection& term : terms_.projections) thin_ = thin_ && term.side == Side::query;
     q_ = query_rows(terms_.query_plus);
     for (const Projection& term : terms_.projections)
       x_.push_back(term.side == Side::query ? query_rows(term.plus)
                                             : std::vector<Rows<T>>(heads()));
+  }
+
+  static bool in_place(const ConstView& view) {
+    return view.dtype == dtype_of<T>() && (view.strides[3] == 1 || view.shape[3] == 1);
   }
 
   // Rows of q + plus for every head of the item. The scale c is not here but in the packed keys.
@@ -116,7 +123,6 @@ class ForwardKernel {
   }
 
   void run_block(int64_t key_begin, int64_t key_end) {
-    const Arena::Mark mark = arena_.mark();
     block_.keys = static_cast<size_t>(key_end - key_begin);
     block_.panels = (block_.keys + kP - 1) / kP;
     block_.depth = depth_;
@@ -126,22 +132,31 @@ class ForwardKernel {
     block_.rows = rows();
     block_.first_offset = (sequence_.k_start + key_begin) - (sequence_.q_start + item_.row_end - 1);
     key_begin_ = key_begin;
-    const int64_t kv_head = item_.head_begin / problem_.group();
-    PackColumns<T>(Matrix::of(call_.k, sequence_.batch, kv_head), sequence_.k_begin + key_begin,
-                   block_.keys, depth_, block_.k_scale, k_);
-    v_finite_ =
-        PackRows<T>(Matrix::of(call_.v, sequence_.batch, kv_head), sequence_.k_begin + key_begin,
-                    block_.keys, static_cast<size_t>(problem_.value_dim), v_);
+    begin_keys();
     for (size_t h = 0; h < heads(); ++h) {
-      const Arena::Mark head_mark = arena_.mark();
+      const Arena::Scope scope(arena_);
       begin_head(h);
       for (size_t row = 0, n; row < rows(); row += n) {
         n = NextRows(rows() - row);
         run_group(h, row, n);
       }
-      arena_.release(head_mark);
     }
-    arena_.release(mark);
+  }
+
+  // Packs keys and values, or points to them where few queries do not repay packing.
+  void begin_keys() {
+    const int64_t kv_head = item_.head_begin / problem_.group();
+    const int64_t first = sequence_.k_begin + key_begin_;
+    const Matrix k = Matrix::of(call_.k, sequence_.batch, kv_head);
+    const Matrix v = Matrix::of(call_.v, sequence_.batch, kv_head);
+    if (thin_) {
+      k_rows_ = {k.row<T>(first), k.row_stride};
+      v_rows_ = {v.row<T>(first), v.row_stride};
+      v_finite_ = false;  // nobody has looked
+    } else {
+      PackColumns<T>(k, first, block_.keys, depth_, block_.k_scale, k_);
+      v_finite_ = PackRows<T>(v, first, block_.keys, static_cast<size_t>(problem_.value_dim), v_);
+    }
   }
 
   // Position terms of one head on this block.
@@ -217,11 +232,23 @@ class ForwardKernel {
     for (ProjectionBlock<T>& term : projection_blocks_)
       term.add(block_, group, starts_, step_.offset, s, lds_);
     const T* q = q_[h].at + static_cast<ptrdiff_t>(group.row) * q_[h].stride;
+    if (thin_) return add_thin_scores(q, q_[h].stride, group);
     WithRows(group.count, [&](auto count) HWY_ATTR {
       for (size_t p = 0; p < panels; ++p, s += kP)
         GemmPanel<count>(depth_, q, q_[h].stride, k_ + (group.panel_begin + p) * depth_ * kP,
                          starts_[p].at, starts_[p].stride, s, static_cast<ptrdiff_t>(lds_));
     });
+  }
+
+  void add_thin_scores(const T* q, ptrdiff_t stride, const RowGroup& group) {
+    for (size_t r = 0; r < group.count; ++r)
+      for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
+        const PanelStart<T>& start = starts_[p - group.panel_begin];
+        ThinScores(q + static_cast<ptrdiff_t>(r) * stride, depth_, block_.k_scale,
+                   k_rows_.at + static_cast<ptrdiff_t>(p * kP) * k_rows_.stride, k_rows_.stride,
+                   std::min(kP, block_.keys - p * kP),
+                   start.at + static_cast<ptrdiff_t>(r) * start.stride, s_ + r * lds_ + p * kP);
+      }
   }
 
   void apply_mask(size_t h, const RowGroup& group) {
@@ -237,7 +264,12 @@ class ForwardKernel {
   void add_values(const RowGroup& group, T* o) {
     const size_t begin = group.panel_begin * kP;
     const size_t keys = std::min(group.panel_end * kP, block_.keys) - begin;
-    if (v_finite_) {
+    if (thin_) {
+      for (size_t r = 0; r < group.count; ++r)
+        ThinValues(s_ + r * lds_ + begin, live_ + r * lds_ + begin,
+                   v_rows_.at + static_cast<ptrdiff_t>(begin) * v_rows_.stride, v_rows_.stride,
+                   keys, static_cast<size_t>(problem_.value_dim), o + r * ldo_);
+    } else if (v_finite_) {
       WithRows(group.count, [&](auto count) HWY_ATTR {
         for (size_t c = 0; c < value_panels_; ++c)
           GemmPanel<count>(keys, s_ + begin, static_cast<ptrdiff_t>(lds_),
@@ -317,6 +349,8 @@ class ForwardKernel {
   KeyBlock<T> block_;
   int64_t key_begin_ = 0;
   bool v_finite_ = true;
+  bool thin_ = false;        // few queries: keys and values are read in place
+  Rows<T> k_rows_, v_rows_;  // the block's, if thin
   std::vector<ProjectionBlock<T>> projection_blocks_;
   std::vector<ValueBlock<T>> value_blocks_;
   int64_t tiles_ = 0;
