@@ -156,9 +156,8 @@ void check_call(const ConstView& q, const ConstView& k, const ConstView& v, cons
 }
 
 Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k,
-                 const Encoding& encoding, const AttendOptions& options) {
+                 const Encoding& encoding) {
   Prepared prepared = encoding.prepare(problem, q, k);
-  if (options.scale) prepared.terms.scale = *options.scale;
   validate(prepared.terms, problem.heads, problem.head_dim, problem.value_dim);
   return prepared;
 }
@@ -181,6 +180,7 @@ Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
   problem.window_right = options.window_right;
   problem.mask =
       broadcast_mask(options.mask, {problem.batch, problem.heads, problem.q_len, problem.k_len});
+  problem.scale = options.scale;
   problem.q_positions = options.q_positions;
   problem.k_positions = options.k_positions;
   problem.sequences =
@@ -194,7 +194,7 @@ void attend(const ConstView& q, const ConstView& k, const ConstView& v, const En
   const Problem problem = make_problem(q, k, v, options);
   check_call(q, k, v, problem, options, out);
   if (out.size() == 0) return;
-  const Prepared prepared = prepare(problem, q, k, encoding, options);
+  const Prepared prepared = prepare(problem, q, k, encoding);
   const bool own_positions = problem.q_positions || problem.k_positions;
   if (own_positions && prepared.terms.depend_on_positions()) {
     materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms,
@@ -212,7 +212,7 @@ Materialized attend_materialized(const ConstView& q, const ConstView& k, const C
   const Problem problem = make_problem(q, k, v, options);
   check_call(q, k, v, problem, options, out);
   if (out.size() == 0) return {};
-  const Prepared prepared = prepare(problem, q, k, encoding, options);
+  const Prepared prepared = prepare(problem, q, k, encoding);
   return materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms, extras, out,
                               options.lse);
 }

@@ -27,7 +27,7 @@ struct AttendOptions {
   ConstView mask;                       // broadcastable to (B, H, Lq, Lk); see terms/problem.h
   ConstView q_positions, k_positions;   // arbitrary position ids, (B | 1, L), int64
 
-  std::optional<double> scale;          // instead of the encoding's own c
+  std::optional<double> scale;          // c, the factor of all products, instead of the encoding's
   View lse;                             // (B, H, Lq) output, or empty
   Tiling tiling;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "locant/core/view.h"
@@ -33,6 +34,9 @@ struct Problem {
   bool causal = false;
   int64_t window_left = -1;              // keys at most this far behind the query; -1: no limit
   int64_t window_right = -1;             // keys at most this far ahead; -1: no limit
+
+  // c, the factor of all products in the scores (not of biases), instead of the encoding's own.
+  std::optional<double> scale;
 
   // Broadcastable to (batch, heads, q_len, k_len). Boolean: true means visible. Floating point:
   // added to the scaled scores; -inf means not visible.

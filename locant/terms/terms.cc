@@ -55,13 +55,17 @@ bool has_unit_steps(const RowMap& map) {
 }
 
 void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value_dim) {
-  require(std::isfinite(terms.scale), "terms", "scale must be finite, got ", terms.scale);
+  // Not 0: packed keys carry the scale, and key-side products are divided by it again.
+  require(std::isfinite(terms.scale) && terms.scale != 0, "terms",
+          "scale must be finite and not 0, got ", terms.scale);
   check_vector("query_plus", "content", terms.query_plus, heads, head_dim);
   for (const OffsetBias& bias : terms.biases) check_bias(bias, heads);
   for (const Projection& p : terms.projections) {
     require(std::isfinite(p.scale), "terms", "scale of '", p.name, "' must be finite, got ",
             p.scale);
     check_vector("plus", p.name, p.plus, heads, head_dim);
+    require(p.side == Side::query || !p.plus, "terms", "'", p.name,
+            "' adds a vector on the key side; that is a bias by offset");
     check_table(p.name, p.table, p.map, heads, head_dim);
   }
   for (const ValueTerm& value : terms.values)

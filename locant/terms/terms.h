@@ -55,7 +55,7 @@ struct Projection {
   std::string name;
   Side side = Side::query;
   double scale = 1;
-  ConstView plus;   // (heads, d) added to x, or empty
+  ConstView plus;   // (heads, d) added to x, or empty; query side only
   ConstView table;  // (heads | 1, rows, d)
   RowMap map;
 };

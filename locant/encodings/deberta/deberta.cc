@@ -154,23 +154,24 @@ Prepared Deberta::prepare(const Problem& problem, const ConstView& q, const Cons
   check_fit(kName, config_, problem);
   Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
   Terms& terms = prepared.terms;
-  terms.scale = scale_;
+  const double scale = problem.scale.value_or(scale_);
+  terms.scale = scale;
   const auto project = [&](const char* name, Side side, const char* table) {
     terms.projections.push_back({.name = name,
                                  .side = side,
-                                 .scale = scale_,
+                                 .scale = scale,
                                  .plus = {},
                                  .table = parameter(table).reversed(1),
                                  .map = map_});
   };
   if (config_.c2p) project("c2p", Side::query, "pos_key");
   if (config_.p2c) project("p2c", Side::key, "pos_query");
-  if (config_.p2p) terms.biases.push_back(position_to_position());
+  if (config_.p2p) terms.biases.push_back(position_to_position(scale));
   return prepared;
 }
 
 // s·<PQ[slot], PK[slot]> depends on the pair only through its slot: a bias, O(S·d) per head.
-OffsetBias Deberta::position_to_position() const {
+OffsetBias Deberta::position_to_position(double scale) const {
   const ConstView pos_key = parameter("pos_key").reversed(1);      // (heads, 2S, d)
   const ConstView pos_query = parameter("pos_query").reversed(1);  // (heads, 2S, d)
   OffsetBias bias;
@@ -183,7 +184,7 @@ OffsetBias Deberta::position_to_position() const {
     for (int64_t x = 0; x < pos_key.shape[1]; ++x)
       products[x] = row_product(pos_query, pos_key, h, x);
     for (int64_t n = 0; n < bias.count; ++n)
-      bias.values[h * bias.count + n] = scale_ * products[map_.rows[n]];
+      bias.values[h * bias.count + n] = scale * products[map_.rows[n]];
   }
   return bias;
 }

@@ -48,7 +48,7 @@ class Deberta final : public Encoding {
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const override;
 
  private:
-  OffsetBias position_to_position() const;
+  OffsetBias position_to_position(double scale) const;
 
   DebertaConfig config_;
   double scale_ = 1;  // s

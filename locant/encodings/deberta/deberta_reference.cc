@@ -47,8 +47,7 @@ void deberta_reference(const DebertaConfig& config, const ReferenceProblem<Real>
   const Real factor = config.scale_factor > 0
                           ? Real(config.scale_factor)
                           : Real(1 + int{config.c2p} + int{config.p2c} + int{config.p2p});
-  const Real own_scale = 1 / std::sqrt(Real(d) * factor);
-  const Real scale = p.scale != 0 ? p.scale : own_scale;
+  const Real scale = p.scale != 0 ? p.scale : 1 / std::sqrt(Real(d) * factor);
   const auto dot = [&](const Real* x, const Real* y) {
     return std::inner_product(x, x + d, y, Real(0));
   };
@@ -67,9 +66,9 @@ void deberta_reference(const DebertaConfig& config, const ReferenceProblem<Real>
         const auto pos_key = [&] { return &p.parameters.at("pos_key")[x * d]; };
         const auto pos_query = [&] { return &p.parameters.at("pos_query")[x * d]; };
         content[at] = scale * p.dot_qk(h, i, j);
-        if (config.c2p) r.scores["c2p"][at] = own_scale * dot(p.query(h, i), pos_key());
-        if (config.p2c) r.scores["p2c"][at] = own_scale * dot(p.key(h, j), pos_query());
-        if (config.p2p) r.scores["p2p"][at] = own_scale * dot(pos_query(), pos_key());
+        if (config.c2p) r.scores["c2p"][at] = scale * dot(p.query(h, i), pos_key());
+        if (config.p2c) r.scores["p2c"][at] = scale * dot(p.key(h, j), pos_query());
+        if (config.p2p) r.scores["p2p"][at] = scale * dot(pos_query(), pos_key());
       }
   reference_softmax(
       p, [&](int64_t h, int64_t, int64_t j, int64_t c) { return p.value(h, j)[c]; }, r);

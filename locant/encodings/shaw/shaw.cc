@@ -89,7 +89,7 @@ Prepared Shaw::prepare(const Problem& problem, const ConstView& q, const ConstVi
 
   Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
   Terms& terms = prepared.terms;
-  terms.scale = 1 / std::sqrt(static_cast<double>(config_.head_dim));
+  terms.scale = problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
   const auto project = [&](const char* name, Side side) {
     terms.projections.push_back({.name = name,
                                  .side = side,

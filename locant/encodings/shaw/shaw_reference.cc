@@ -25,8 +25,7 @@ template <class Real>
 void shaw_reference(const ShawConfig& config, const ReferenceProblem<Real>& p,
                     ReferenceResult<Real>& r) {
   const int64_t d = p.head_dim, rows = 2 * config.max_distance + 1;
-  const Real own_scale = 1 / std::sqrt(Real(d));
-  const Real scale = p.scale != 0 ? p.scale : own_scale;
+  const Real scale = p.scale != 0 ? p.scale : 1 / std::sqrt(Real(d));
   // Tables are (rows, d) for all heads or (heads, rows, d).
   const auto entry = [&](const std::vector<Real>& table, int64_t h, int64_t row) {
     return &table[((config.per_head ? h : 0) * rows + row) * d];
@@ -46,9 +45,9 @@ void shaw_reference(const ShawConfig& config, const ReferenceProblem<Real>& p,
         const int64_t at = (h * p.q_len + i) * p.k_len + j;
         const Real* a = entry(keys, h, row(i, j));
         content[at] = scale * p.dot_qk(h, i, j);
-        query_side[at] = own_scale * std::inner_product(a, a + d, p.query(h, i), Real(0));
+        query_side[at] = scale * std::inner_product(a, a + d, p.query(h, i), Real(0));
         if (config.key_query)
-          r.scores["keys_key"][at] = own_scale * std::inner_product(a, a + d, p.key(h, j), Real(0));
+          r.scores["keys_key"][at] = scale * std::inner_product(a, a + d, p.key(h, j), Real(0));
       }
 
   reference_softmax(

@@ -27,7 +27,8 @@ const T5Config& checked(const T5Config& config) {
           ", the distances with a bucket of their own, got ", config.max_distance);
   require(config.max_distance <= kMaxDistance, T5::kName, "max_distance must be <= ", kMaxDistance,
           ", got ", config.max_distance);
-  require(std::isfinite(config.scale), T5::kName, "scale must be finite, got ", config.scale);
+  require(std::isfinite(config.scale) && config.scale != 0, T5::kName,
+          "scale must be finite and not 0, got ", config.scale);
   return config;
 }
 
@@ -92,7 +93,7 @@ Prepared T5::prepare(const Problem& problem, const ConstView& q, const ConstView
     for (int64_t n = 0; n < bias.count; ++n) row[n] = column[buckets_[n]];
   }
   Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
-  prepared.terms.scale = config_.scale;
+  prepared.terms.scale = problem.scale.value_or(config_.scale);
   prepared.terms.biases.push_back(std::move(bias));
   return prepared;
 }
