@@ -211,7 +211,7 @@ TEST(T5, BadFieldsAreRefusedByName) {
             "[t5] num_buckets must be >= 2 if not bidirectional, got 1");
   EXPECT_EQ(message_of([] { T5({.num_buckets = 32, .max_distance = 8}); }),
             "[t5] max_distance must be > 8, the distances with a bucket of their own, got 8");
-  EXPECT_EQ(message_of([] { T5({.scale = NAN}); }), "[t5] scale must be finite, got nan");
+  EXPECT_EQ(message_of([] { T5({.scale = NAN}); }), "[t5] scale must be finite and not 0, got nan");
 }
 
 // --- DeBERTa ------------------------------------------------------------------------------------

@@ -17,14 +17,16 @@ namespace {
 // (keys × table rows) of a term that has them.
 constexpr int64_t kKeyBlock = 512;
 constexpr int64_t kKeyBlockWithKeySide = 256;
-constexpr int64_t kWidestPanel = 32;   // two 512-bit vectors of floats
-constexpr int64_t kMaxRows = 768;      // query rows per item: enough to repay packing keys
+constexpr int64_t kWidestPanel = 32;  // two 512-bit vectors of floats
+constexpr int64_t kMaxRows = 768;     // query rows per item: enough to repay packing keys
 constexpr int64_t kMinRows = 96;
-constexpr int64_t kItemsWanted = 16;   // per sequence, so that few heads still fill all threads
-constexpr int64_t kFewRows = 16;       // with so few rows, keys are split over items instead
+constexpr int64_t kItemsWanted = 16;  // per sequence, so that few heads still fill all threads
+constexpr int64_t kFewRows = 16;      // with so few rows, keys are split over items instead
 constexpr int64_t kKeysPerSplit = 2048;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 int64_t key_block(const Terms& terms, const Tiling& tiling) {
   int64_t keys = kKeyBlock;
@@ -34,8 +36,8 @@ int64_t key_block(const Terms& terms, const Tiling& tiling) {
   return ceil_div(keys, kWidestPanel) * kWidestPanel;
 }
 
-// How one sequence is cut into work items. It depends on the sequence and the number of heads alone,
-// so results are the same bits for any number of threads and any company in the batch.
+// How one sequence is cut into work items. It depends on the sequence and the number of heads
+// alone, so results are the same bits for any number of threads and any company in the batch.
 struct Cut {
   int64_t rows = 1;   // query rows per item
   int64_t heads = 1;  // query heads per item, of one key/value head
@@ -44,8 +46,7 @@ struct Cut {
 
 Cut cut(const Problem& p, const Sequence& s, const Tiling& tiling, int64_t key_block) {
   Cut out;
-  const int64_t wanted =
-      std::clamp(ceil_div(p.heads * s.q_len, kItemsWanted), kMinRows, kMaxRows);
+  const int64_t wanted = std::clamp(ceil_div(p.heads * s.q_len, kItemsWanted), kMinRows, kMaxRows);
   const int64_t pieces = std::max<int64_t>(1, (s.q_len + wanted / 3) / wanted);
   out.rows = tiling.rows > 0 ? tiling.rows : std::max<int64_t>(1, ceil_div(s.q_len, pieces));
   // Short queries share the packing of their key/value head.
@@ -109,8 +110,7 @@ void merge(const ForwardCall& call, const ForwardItem* items, int64_t count) {
       }
       const int64_t row = s.q_begin + item.row_begin + r;
       T* out = call.out.at<T>(s.batch, head, row);
-      for (int64_t c = 0; c < dv; ++c)
-        out[c * call.out.strides[3]] = l == T(0) ? T(0) : o[c] / l;
+      for (int64_t c = 0; c < dv; ++c) out[c * call.out.strides[3]] = l == T(0) ? T(0) : o[c] / l;
       if (call.lse)
         *call.lse.at<T>(s.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
     }
@@ -156,9 +156,10 @@ void fused_forward(const Problem& problem, const ConstView& q, const ConstView& 
               cut(problem, problem.sequences[index], tiling, call.key_block), size_of(q.dtype),
               plan);
 
+  const auto run = wide ? run_forward_f64 : run_forward_f32;
   std::atomic<int64_t> tiles{0};
   executor()->parallel_for(static_cast<int64_t>(plan.items.size()), [&](int64_t index, int) {
-    tiles.fetch_add(run_forward(call, plan.items[index]), std::memory_order_relaxed);
+    tiles.fetch_add(run(call, plan.items[index]), std::memory_order_relaxed);
   });
 
   for (size_t first = 0; first < plan.items.size();) {

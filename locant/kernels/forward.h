@@ -30,7 +30,9 @@ struct ForwardItem {
   void* partial = nullptr;
 };
 
-// Computes the item; returns the number of tiles.
-int64_t run_forward(const ForwardCall& call, const ForwardItem& item);
+// Computes the item; returns the number of tiles. One per element type, each in its own file: they
+// compile side by side.
+int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item);
+int64_t run_forward_f64(const ForwardCall& call, const ForwardItem& item);
 
 }  // namespace locant

@@ -125,8 +125,8 @@ void check_output(const char* name, const View& output, DType dtype,
           kScope, name, " has shape ", shape_text(output), " but must be ", shape_text(shape));
   require(output.data != nullptr || output.size() == 0, kScope, name, " must not be null");
   for (int axis = 0; axis < output.rank; ++axis)
-    require(output.strides[axis] != 0 || output.shape[axis] <= 1, kScope, name,
-            " has stride 0 on axis ", axis, " of extent ", output.shape[axis]);
+    require(output.strides[axis] != 0 || output.shape[axis] <= 1 || output.size() == 0, kScope,
+            name, " has stride 0 on axis ", axis, " of extent ", output.shape[axis]);
 }
 
 // Results are written while inputs are still read.

@@ -1,18 +1,20 @@
-#include "locant/kernels/forward.h"
+// The fused forward on one work item, for one element type.
+
+#if defined(LOCANT_KERNELS_FORWARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCANT_KERNELS_FORWARD_INL_H_
+#undef LOCANT_KERNELS_FORWARD_INL_H_
+#else
+#define LOCANT_KERNELS_FORWARD_INL_H_
+#endif
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "locant/kernels/arena.h"
-#include "locant/kernels/isa_dispatch.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "locant/kernels/forward.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-
 #include "hwy/highway.h"
+#include "locant/kernels/arena.h"
+#include "locant/kernels/forward.h"
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/mask-inl.h"
 #include "locant/kernels/pack-inl.h"
@@ -356,24 +358,9 @@ class ForwardKernel {
   int64_t tiles_ = 0;
 };
 
-int64_t RunForward(const ForwardCall& call, const ForwardItem& item) {
-  if (call.q.dtype == DType::f64) return ForwardKernel<double>(call, item).run();
-  return ForwardKernel<float>(call, item).run();
-}
-
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace locant
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace locant {
-
-HWY_EXPORT(RunForward);
-
-int64_t run_forward(const ForwardCall& call, const ForwardItem& item) {
-  return LOCANT_DISPATCH(RunForward)(call, item);
-}
-
-}  // namespace locant
-#endif
+#endif  // LOCANT_KERNELS_FORWARD_INL_H_

@@ -1,0 +1,34 @@
+#include "locant/kernels/forward.h"
+#include "locant/kernels/isa_dispatch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "locant/kernels/forward_f32.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "hwy/highway.h"
+#include "locant/kernels/forward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace locant {
+namespace HWY_NAMESPACE {
+
+int64_t RunForwardF32(const ForwardCall& call, const ForwardItem& item) {
+  return ForwardKernel<float>(call, item).run();
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace locant
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace locant {
+
+HWY_EXPORT(RunForwardF32);
+
+int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item) {
+  return LOCANT_DISPATCH(RunForwardF32)(call, item);
+}
+
+}  // namespace locant
+#endif

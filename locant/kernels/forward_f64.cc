@@ -1,0 +1,34 @@
+#include "locant/kernels/forward.h"
+#include "locant/kernels/isa_dispatch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "locant/kernels/forward_f64.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "hwy/highway.h"
+#include "locant/kernels/forward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace locant {
+namespace HWY_NAMESPACE {
+
+int64_t RunForwardF64(const ForwardCall& call, const ForwardItem& item) {
+  return ForwardKernel<double>(call, item).run();
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace locant
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace locant {
+
+HWY_EXPORT(RunForwardF64);
+
+int64_t run_forward_f64(const ForwardCall& call, const ForwardItem& item) {
+  return LOCANT_DISPATCH(RunForwardF64)(call, item);
+}
+
+}  // namespace locant
+#endif
