@@ -88,16 +88,16 @@ TEST(PairwiseTest, ContradictingConstraintsFail) {
   EXPECT_THROW(pairwise({2, 2, 2}, impossible, 1), std::invalid_argument);
 }
 
-TEST(CheckCasesTest, CrossAtLeastThreeTilesEachWay) {
+TEST(CheckCasesTest, AreDecodeStepsOrCrossAtLeastThreeTilesEachWay) {
   for (const EncodingEntry& entry : encodings())
     for (const CheckCase& check : check_cases(entry)) {
-      EXPECT_GT(check.q_len, 2 * check.tiling.rows) << describe(check);
+      EXPECT_TRUE(check.q_len == 3 || check.q_len > 2 * check.tiling.rows) << describe(check);
       EXPECT_GT(check.k_len, 2 * check.tiling.keys) << describe(check);
       EXPECT_EQ(check.heads % check.kv_heads, 0) << describe(check);
     }
 }
 
-TEST(CheckCasesTest, EveryConfigurationMeetsEveryBatchVisibilityMaskLayoutAndType) {
+TEST(CheckCasesTest, EveryConfigurationMeetsEveryLevelOfTheOtherFactors) {
   for (const EncodingEntry& entry : encodings()) {
     const std::vector<CheckCase> cases = check_cases(entry);
     for (const FieldValues& fields : entry.cases) {
@@ -106,7 +106,7 @@ TEST(CheckCasesTest, EveryConfigurationMeetsEveryBatchVisibilityMaskLayoutAndTyp
       std::set<MaskKind> masks;
       std::set<LayoutKind> layouts;
       std::set<DType> types;
-      std::set<int64_t> starts;
+      std::set<int64_t> starts, q_lengths;
       for (const CheckCase& check : cases) {
         if (check.fields != fields) continue;
         batches.insert(check.batch);
@@ -114,6 +114,7 @@ TEST(CheckCasesTest, EveryConfigurationMeetsEveryBatchVisibilityMaskLayoutAndTyp
         masks.insert(check.mask);
         layouts.insert(check.layout);
         types.insert(check.dtype);
+        q_lengths.insert(check.q_len);
         starts.insert(check.q_start - 1000 * check.k_start);
       }
       EXPECT_EQ(batches.size(), 4u) << entry.name;
@@ -122,6 +123,7 @@ TEST(CheckCasesTest, EveryConfigurationMeetsEveryBatchVisibilityMaskLayoutAndTyp
       EXPECT_EQ(layouts.size(), 3u) << entry.name;
       EXPECT_EQ(types.size(), 2u) << entry.name;
       EXPECT_EQ(starts.size(), 4u) << entry.name;
+      EXPECT_EQ(q_lengths.size(), 4u) << entry.name;
     }
   }
 }

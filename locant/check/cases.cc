@@ -39,16 +39,18 @@ constexpr std::array<int64_t, 3> kGroups = {1, 2, 0};
 struct Lengths {
   int64_t q, k;
 };
-// Odd, and at least three tiles long each way with the tilings that name sizes; 0 is the tuned
-// size.
-constexpr std::array<Lengths, 3> kLengthPairs = {{{97, 97}, {51, 107}, {109, 71}}};
-constexpr std::array<Tiling, 3> kTilings = {
-    {{.rows = 16, .keys = 16}, {.rows = 17, .keys = 32}, {.rows = 0, .keys = 0}}};
+// Odd, and at least three tiles long each way with the tilings that name sizes (0 is the tuned
+// size); last a decode step, whose few queries are one tile.
+constexpr std::array<Lengths, 4> kLengthPairs = {{{97, 97}, {51, 107}, {109, 71}, {3, 139}}};
+constexpr std::array<Tiling, 4> kTilings = {{{.rows = 16, .keys = 16},
+                                             {.rows = 17, .keys = 32},
+                                             {.rows = 13, .keys = 24},
+                                             {.rows = 0, .keys = 0}}};
 
 struct Starts {
   int64_t q, k;
 };
-// A decode step, keys before position 0, and positions that float32 cannot hold.
+// Queries behind a cache, keys before position 0, and positions that float32 cannot hold.
 constexpr int64_t kFar = int64_t{1} << 24;
 constexpr std::array<Starts, 4> kStartPairs = {{{0, 0}, {37, 0}, {0, -5}, {kFar + 1, kFar}}};
 

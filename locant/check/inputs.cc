@@ -1,5 +1,6 @@
 #include "locant/check/inputs.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "locant/check/random.h"
@@ -87,7 +88,7 @@ void CheckInputs<Real>::make_batch(const CheckCase& check, int64_t batch) {
       break;
     case BatchKind::right_padded:
     case BatchKind::left_padded:
-      lengths_ = {Lq, Lq - 13, 0, 9};
+      lengths_ = {Lq, std::max(Lq - 13, Lq / 2), 0, std::min<int64_t>(Lq, 9)};
       options.lengths = lengths_;
       if (Lq != Lk) {
         k_lengths_ = {Lk - 7, Lk, 20, 0};
@@ -98,6 +99,7 @@ void CheckInputs<Real>::make_batch(const CheckCase& check, int64_t batch) {
     case BatchKind::packed: {
       // Two sequences in the first batch row, one in the others; a few rows belong to none.
       const int64_t q_cut = Lq * 2 / 5, k_cut = Lk * 2 / 5;
+      const int64_t q_skip = std::min<int64_t>(Lq / 3, 4);
       const int64_t q0 = check.q_start, k0 = check.k_start;
       sequences_.push_back(
           {.batch = 0, .q_len = q_cut, .k_len = k_cut, .q_start = q0, .k_start = k0});
@@ -110,8 +112,8 @@ void CheckInputs<Real>::make_batch(const CheckCase& check, int64_t batch) {
                             .k_start = k0 + 11});
       for (int64_t b = 1; b < batch; ++b)
         sequences_.push_back({.batch = b,
-                              .q_begin = 4,
-                              .q_len = Lq - 5,
+                              .q_begin = q_skip,
+                              .q_len = Lq - q_skip - 1,
                               .k_begin = 1,
                               .k_len = Lk - 6,
                               .q_start = q0,

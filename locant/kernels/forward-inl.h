@@ -46,10 +46,10 @@ class ForwardKernel {
   int64_t run() {
     const Arena::Scope scope(arena_);
     begin();
-    const int64_t step = call_.key_block;
     const KeyRange keys = visible_keys();
-    for (int64_t key = keys.begin / step * step; key < keys.end; key += step)
-      run_block(std::max(key, item_.key_begin), std::min({key + step, keys.end, item_.key_end}));
+    for (int64_t key = keys.begin / key_block_ * key_block_; key < keys.end; key += key_block_)
+      run_block(std::max(key, item_.key_begin),
+                std::min({key + key_block_, keys.end, item_.key_end}));
     end();
     return tiles_;
   }
@@ -77,27 +77,31 @@ class ForwardKernel {
   }
 
   void begin() {
+    thin_ = sequence_.q_len <= kThinRows && in_place(call_.k) && in_place(call_.v);
+    for (const Projection& term : terms_.projections) thin_ = thin_ && term.side == Side::query;
+    // Nothing of a thin block is kept but its scores, and every change of stream costs a pause.
+    key_block_ = thin_ ? 4 * call_.key_block : call_.key_block;
     depth_ = static_cast<size_t>(problem_.head_dim);
     value_panels_ = (static_cast<size_t>(problem_.value_dim) + kP - 1) / kP;
     ldo_ = value_panels_ * kP;
     // An odd number of panels between rows of S keeps them out of each other's cache sets.
-    lds_ = (static_cast<size_t>(call_.key_block) / kP + 1) * kP;
+    lds_ = (static_cast<size_t>(key_block_) / kP + 1) * kP;
     const size_t n = heads() * rows();
     o_ = arena_.take<T>(n * ldo_);
     m_ = arena_.take<T>(n);
     l_ = arena_.take<T>(n);
     s_ = arena_.take<T>(kMaxRows * lds_);
     live_ = arena_.take<uint8_t>(kMaxRows * lds_);
-    k_ = arena_.take<T>(lds_ * depth_);
-    v_ = arena_.take<T>(lds_ * ldo_);
+    if (!thin_) {
+      k_ = arena_.take<T>(lds_ * depth_);
+      v_ = arena_.take<T>(lds_ * ldo_);
+    }
     zeros_ = arena_.take<T>(kP);
     starts_ = arena_.take<PanelStart<T>>(lds_ / kP);
     std::fill_n(zeros_, kP, T(0));
     std::fill_n(o_, n * ldo_, T(0));
     std::fill_n(m_, n, kMinusInfinity);
     std::fill_n(l_, n, T(0));
-    thin_ = sequence_.q_len <= kThinRows && in_place(call_.k) && in_place(call_.v);
-    for (const Projection& term : terms_.projections) thin_ = thin_ && term.side == Side::query;
     q_ = query_rows(terms_.query_plus);
     for (const Projection& term : terms_.projections)
       x_.push_back(term.side == Side::query ? query_rows(term.plus)
@@ -349,7 +353,8 @@ class ForwardKernel {
   PanelStart<T>* starts_ = nullptr;  // (panels of a block)
   SoftmaxStep<T> step_;
   KeyBlock<T> block_;
-  int64_t key_begin_ = 0;
+  int64_t key_block_ = 0;  // keys per block
+  int64_t key_begin_ = 0;  // first key of this one
   bool v_finite_ = true;
   bool thin_ = false;        // few queries: keys and values are read in place
   Rows<T> k_rows_, v_rows_;  // the block's, if thin

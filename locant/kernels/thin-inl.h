@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 
 // Asks for the rest of a row that is `kAhead` bytes further on. Hardware prefetchers stop at page
 // ends and start anew for every stream; memory is the limit here, so it is worth asking.
-constexpr size_t kAhead = 1024;
+constexpr size_t kAhead = 2048;
 
 template <class T>
 HWY_INLINE void PrefetchRow(const T* row, size_t width) {
