@@ -15,21 +15,21 @@
 namespace locant {
 
 struct AttendOptions {
-  std::span<const int64_t> lengths;     // (B) real tokens per batch row, for queries and keys alike
-  std::span<const int64_t> k_lengths;   // (B) the same for keys only, when they differ
-  bool left_padded = false;             // real tokens stand at the end of each row
-  std::span<const Sequence> sequences;  // or the general form: which rows belong together
-  int64_t q_start = 0, k_start = 0;     // position of the first query and key of each sequence
+  std::span<const int64_t> lengths = {};     // (B) real tokens per row, of queries and keys alike
+  std::span<const int64_t> k_lengths = {};   // (B) the same for keys only, when they differ
+  bool left_padded = false;                  // real tokens stand at the end of each row
+  std::span<const Sequence> sequences = {};  // or the general form: which rows belong together
+  int64_t q_start = 0, k_start = 0;          // position of the first query and key of each sequence
 
   bool causal = false;
   int64_t window_left = -1, window_right = -1;
   int64_t prefix = 0;
-  ConstView mask;                       // broadcastable to (B, H, Lq, Lk); see terms/problem.h
-  ConstView q_positions, k_positions;   // arbitrary position ids, (B | 1, L), int64
+  ConstView mask = {};  // broadcastable to (B, H, Lq, Lk); see terms/problem.h
+  ConstView q_positions = {}, k_positions = {};  // arbitrary position ids, (B | 1, L), int64
 
-  std::optional<double> scale;          // c, the factor of all products, instead of the encoding's
-  View lse;                             // (B, H, Lq) output, or empty
-  Tiling tiling;
+  std::optional<double> scale = {};  // c, the factor of all products, instead of the encoding's
+  View lse = {};                     // (B, H, Lq) output, or empty
+  Tiling tiling = {};
 };
 
 // O = softmax(c·QKᵀ + terms)·(V + value terms).  A query with nothing to see gets zeros, lse -inf.
