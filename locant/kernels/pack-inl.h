@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "locant/core/view.h"
 #include "locant/kernels/arena.h"
@@ -47,6 +48,15 @@ template <class F>
 HWY_INLINE void WithStored(DType dtype, F&& f) {
   if (dtype == DType::f64) return f(double{});
   return f(float{});
+}
+
+// Asks for `count` rows. Rows that are read a few elements at a time, several of them side by side
+// and perhaps backwards (reversed tables), are too much for hardware prefetchers.
+template <class T>
+HWY_INLINE void PrefetchRows(const T* row, int64_t stride, size_t count, size_t width) {
+  for (size_t r = 0; r < count; ++r, row += stride)
+    for (size_t byte = 0; byte < width * sizeof(T); byte += 64)
+      hwy::Prefetch(reinterpret_cast<const char*>(row) + byte);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -96,6 +106,8 @@ void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T s
         if (m.col_stride == 1) {
           for (; r + kSquare <= width; r += kSquare) {
             const T* in = m.row<T>(begin + static_cast<int64_t>(first + r));
+            PrefetchRows(in + 2 * static_cast<int64_t>(kSquare) * m.row_stride, m.row_stride,
+                         kSquare, depth);
             size_t t = 0;
             for (; t + kSquare <= depth; t += kSquare)
               TransposeSquare(in + t, m.row_stride, scale, out + t * kP + r, kP);

@@ -174,6 +174,9 @@ struct ProjectionBlock {
       T* out = g + p * strip.count * kP;
       for (size_t row = first, n; row <= last; row += n) {
         n = NextRows(last + 1 - row);
+        if (p == 0)  // later panels find most rows in the cache
+          PrefetchRows(rows.at + static_cast<ptrdiff_t>(row + n) * rows.stride, rows.stride,
+                       kMaxRows, block.depth);
         WithRows(n, [&](auto count) HWY_ATTR {
           GemmPanel<count>(block.depth, rows.at + static_cast<ptrdiff_t>(row) * rows.stride,
                            rows.stride, k, static_cast<const T*>(nullptr), 0, out + row * kP, kP);

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/pack-inl.h"
@@ -20,14 +19,13 @@ HWY_BEFORE_NAMESPACE();
 namespace locant {
 namespace HWY_NAMESPACE {
 
-// Asks for the rest of a row that is `kAhead` bytes further on. Hardware prefetchers stop at page
-// ends and start anew for every stream; memory is the limit here, so it is worth asking.
-constexpr size_t kAhead = 2048;
+// How far ahead rows are asked for. Hardware prefetchers stop at page ends and start anew for every
+// stream; memory is the limit here, so it is worth asking.
+constexpr size_t kBytesAhead = 2048;
 
 template <class T>
-HWY_INLINE void PrefetchRow(const T* row, size_t width) {
-  const char* at = reinterpret_cast<const char*>(row) + kAhead;
-  for (size_t byte = 0; byte < width * sizeof(T); byte += 64) hwy::Prefetch(at + byte);
+HWY_INLINE void PrefetchAhead(const T* row, size_t width) {
+  PrefetchRows(row + kBytesAhead / sizeof(T), 0, 1, width);
 }
 
 // s[j] = start[j] + scale·<q, k_j> for `keys` keys.
@@ -35,7 +33,7 @@ template <class T>
 HWY_INLINE void ThinScores(const T* q, size_t depth, T scale, const T* k, ptrdiff_t k_stride,
                            size_t keys, const T* start, T* s) {
   for (size_t j = 0; j < keys; ++j, k += k_stride) {
-    PrefetchRow(k, depth);
+    PrefetchAhead(k, depth);
     s[j] = start[j] + scale * Dot(q, k, depth);
   }
 }
@@ -48,7 +46,7 @@ HWY_INLINE void ThinValues(const T* p, const uint8_t* live, const T* v, ptrdiff_
   constexpr size_t kN = kLanes<T>;
   for (size_t j = 0; j < keys; ++j, v += v_stride) {
     if (!live[j]) continue;
-    PrefetchRow(v, value_dim);
+    PrefetchAhead(v, value_dim);
     const Vec<T> weight = hn::Set(d, p[j]);
     size_t c = 0;
     for (; c + kN <= value_dim; c += kN)

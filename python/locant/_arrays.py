@@ -1,5 +1,5 @@
-"""The caller's arrays: numpy, torch or anything with DLPack. torch is never imported here; it is used
-only if a tensor of it comes in, and then it is loaded already."""
+"""The caller's arrays: numpy, torch or anything with DLPack. torch is never imported here: it is
+used only if a tensor of it comes in, and then it is loaded already."""
 
 import sys
 

@@ -13,8 +13,8 @@ from locant._encodings import Encoding, encodings
 
 
 class Sequence(NamedTuple):
-    """One sequence of a batch: rows [q_begin, q_begin + q_len) of q and likewise of k and v, at index
-    `batch`. Padding, packing and ragged decode are lists of these."""
+    """One sequence of a batch: rows [q_begin, q_begin + q_len) of q and likewise of k and v, at
+    index `batch`. Padding, packing and ragged decode are lists of these."""
 
     batch: int
     q_begin: int
@@ -92,7 +92,8 @@ def _takes_options(function):
     named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
     shared = list(inspect.signature(_options).parameters.values())
     function.__signature__ = own.replace(parameters=sorted(named + shared, key=lambda p: p.kind))
-    function.__doc__ = inspect.cleandoc(function.__doc__) + "\n\n" + inspect.cleandoc(_options.__doc__)
+    parts = (function.__doc__, _options.__doc__)
+    function.__doc__ = "\n\n".join(inspect.cleandoc(part) for part in parts)
     return function
 
 
@@ -101,8 +102,8 @@ def attention(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
     """O = softmax(c·QKᵀ + position terms)·(V + value terms), in memory linear in the lengths.
 
     A query with nothing to see gets zeros. Returns (B, H, Lq, dv) of q's library and element type;
-    with return_lse also (B, H, Lq), the log of the sum of exp of each query's scores. `out` is where
-    to write the result: of q's element type, any strides.
+    with return_lse also (B, H, Lq), the log of the sum of exp of each query's scores. `out` is
+    where to write the result: of q's element type, any strides.
     """
     return _attend(_locant.attend, q, k, v, encoding, options, out, return_lse)
 

@@ -1,4 +1,4 @@
-"""One class for each encoding, made from the registry's description of its fields and parameters."""
+"""One class for each encoding, made from the registry's description of it."""
 
 import inspect
 

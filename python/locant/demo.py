@@ -1,7 +1,7 @@
 """Every encoding beside the naive way: python -m locant.demo
 
-For each encoding: the worst error of the fused float32 kernel against the float64 reference, and its
-time and memory beside a plain numpy implementation that builds the whole score matrix.
+For each encoding: the worst error of the fused float32 kernel against the float64 reference, and
+its time and memory beside a plain numpy implementation that builds the whole score matrix.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import numpy as np
 
 import locant
 
+HEADER = "{:<10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}"
 SETTINGS = {  # as in well-known models
     "t5": {"num_buckets": 32, "max_distance": 128},
     "shaw": {"max_distance": 16},
@@ -163,11 +164,11 @@ def main():
         return
 
     size = (arguments.heads, arguments.length, arguments.dim)
-    print(f"locant {locant.__version__}, {locant.isa()}, {locant.num_threads()} threads; float32, ", end="")
+    print(f"locant {locant.__version__}, {locant.isa()}, {locant.num_threads()} threads; float32,")
     print("heads {}, length {}, head size {}".format(*size))
-    print("error: worst absolute difference from the float64 reference; MB: peak beyond the inputs\n")
+    print("error: worst difference from the float64 reference; MB: peak beyond the inputs\n")
     print(f"{'':<10} {'locant':^32} {'dense numpy':^34}")
-    print(f"{'encoding':<10} {'error':>10} {'ms':>10} {'MB':>10} {'error':>12} {'ms':>10} {'MB':>10} {'faster':>10}")
+    print(HEADER.format("encoding", *["error", "ms", "MB"] * 2, "faster"))
     for name in locant.encodings():
         if sys.stderr.isatty():
             print(f"measuring {name} …", end="\r", file=sys.stderr, flush=True)

@@ -12,7 +12,8 @@ class Record:
     """record(what, ours, theirs, tolerance): asserts, and keeps the worst difference by `what`."""
 
     def __call__(self, what, ours, theirs, tolerance):
-        difference = float(np.max(np.abs(np.asarray(ours, np.float64) - np.asarray(theirs)), initial=0))
+        apart = np.abs(np.asarray(ours, np.float64) - np.asarray(theirs, np.float64))
+        difference = float(apart.max(initial=0))
         assert np.isfinite(difference), f"{what}: not a number in one of the results"
         before = _worst.get(what, (0.0, 0, tolerance))
         _worst[what] = (max(before[0], difference), before[1] + 1, tolerance)

@@ -1,4 +1,4 @@
-"""Attention written down once more with whole matrices in numpy float64, sharing nothing with locant.
+"""Attention once more with whole matrices in numpy float64, sharing nothing with locant.
 
 Every function takes one problem, q (H, Lq, d), k and v (H, Lk, d), and positions as vectors.
 """
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def softmax_attention(score, value, allowed=None):
-    """score (H, Lq, Lk), value(h, p) for p = P[h] -> O (H, Lq, dv); rows with nothing allowed: 0."""
+    """score (H, Lq, Lk), value(h, P[h]) -> O (H, Lq, dv), lse; rows with nothing allowed: 0."""
     score = np.asarray(score, np.float64)
     if allowed is not None:
         score = np.where(allowed, score, -np.inf)

@@ -1,4 +1,4 @@
-"""The same numbers, to the last bit, whatever the thread count, the batch, the padding, the packing."""
+"""The same numbers, to the last bit, whatever the thread count, batch, padding or packing."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,9 @@ def problems(request, rng):
     return [rng.standard_normal((3, 1, HEADS, n, DIM)).astype(request.param) for n in LENGTHS]
 
 
-@pytest.fixture(params=[{}, {"causal": True}, {"window": (20, 7)}], ids=["full", "causal", "window"])
+@pytest.fixture(
+    params=[{}, {"causal": True}, {"window": (20, 7)}], ids=["full", "causal", "window"]
+)
 def visible(request):
     return request.param
 

@@ -36,8 +36,9 @@ def violations(root):
     for folder in ("cli", "python/src", "bench", "examples"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in {".h", ".cc"}:
+                where = path.relative_to(root).as_posix()
                 found += [
-                    f"{path.relative_to(root).as_posix()}: {target}: kernel bodies are for kernels only"
+                    f"{where}: {target}: kernel bodies are for kernels only"
                     for _, target in INCLUDE.findall(path.read_text())
                     if target.endswith("-inl.h") and target.startswith("locant/")
                 ]

@@ -1,4 +1,4 @@
-"""Nothing of size L x L: what a call takes beyond its inputs and outputs, measured in a new process."""
+"""Nothing of size L x L: what a call takes beyond inputs and outputs, measured in a new process."""
 
 import json
 import pathlib

@@ -1,7 +1,7 @@
-"""Second oracle: the attention modules of transformers, and the check values of the papers' formulas.
+"""Second oracle: the attention modules of transformers, and check values of the papers' formulas.
 
-Hugging Face takes the square root of d·f in float32 even in float64 modules; head sizes here make it
-exact, so that float64 can be compared to the last digits.
+Hugging Face takes the square root of d·f in float32 even in float64 modules; head sizes here make
+it exact, so that float64 can be compared to the last digits.
 """
 
 import numpy as np
@@ -349,7 +349,9 @@ def test_t5_buckets_are_those_of_float32_logarithms():
     assert rows_by_offset(enc, -24) == 27
 
 
-@pytest.mark.parametrize("far, slots", [("hf", {-600: 0, 600: 511}), ("clamp", {-600: 1, 600: 511})])
+@pytest.mark.parametrize(
+    "far, slots", [("hf", {-600: 0, 600: 511}), ("clamp", {-600: 1, 600: 511})]
+)
 def test_deberta_slots(far, slots):
     expected = {0: 256, 128: 384, 200: 425, 256: 448, 300: 463, 400: 489, 511: 511, -128: 128,
                 -511: 1} | slots  # fmt: skip
