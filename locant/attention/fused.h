@@ -1,5 +1,5 @@
-// The fused path: plans work items over sequences, heads and query rows, and runs the tile kernel on
-// them. Memory is linear in the lengths.
+// The fused path: plans work items over sequences, heads and query rows, and runs the tile kernel
+// on them. Memory is linear in the lengths.
 #pragma once
 
 #include "locant/core/view.h"

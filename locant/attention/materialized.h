@@ -1,5 +1,5 @@
-// Attention with everything in the open: probabilities, each term's scores, talking heads, arbitrary
-// position ids. It consumes the same terms as the fused kernel and needs O(Lq·Lk) memory.
+// Attention with everything in the open: probabilities, each term's scores, talking heads,
+// arbitrary position ids. It consumes the same terms as the fused kernel and needs O(Lq·Lk) memory.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace locant {
 
 // What the materialised path can do besides the output.
 struct MaterializedOptions {
-  ConstView talking_logits;         // W (H, H): out[g] = sum_h W[g,h]·in[h] before masking and softmax
+  ConstView talking_logits;  // W (H, H): out[g] = sum_h W[g,h]·in[h] before masking and softmax
   ConstView talking_probabilities;  // the same on the probabilities
   bool keep = true;                 // false: out and lse only; memory linear in the lengths
 };
@@ -22,11 +22,12 @@ struct MaterializedOptions {
 // Pairs that are not visible hold 0. With talking heads, scores are before mixing and probabilities
 // after it.
 struct Materialized {
-  std::vector<double> probabilities;                               // (B, H, Lq, Lk)
+  std::vector<double> probabilities;                                // (B, H, Lq, Lk)
   std::vector<std::pair<std::string, std::vector<double>>> scores;  // each term, (B, H, Lq, Lk)
 };
 
-// O = softmax(c·QKᵀ + terms)·(V + value terms); scores come as "content" and then every term by name.
+// O = softmax(c·QKᵀ + terms)·(V + value terms); scores come as "content" and then every term by
+// name.
 Materialized materialized_forward(const Problem& problem, const ConstView& q, const ConstView& k,
                                   const ConstView& v, const Terms& terms,
                                   const MaterializedOptions& extras, const View& out,

@@ -6,8 +6,8 @@
 namespace locant {
 
 struct Stats {
-  int64_t fused_calls = 0;         // attend() calls that took the fused kernel
-  int64_t fused_tiles = 0;         // (rows × keys) tiles it computed
+  int64_t fused_calls = 0;  // attend() calls that took the fused kernel
+  int64_t fused_tiles = 0;  // (rows × keys) tiles it computed
   int64_t materialized_calls = 0;
 };
 

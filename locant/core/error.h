@@ -8,7 +8,8 @@
 
 namespace locant {
 
-// fail("shaw", "max_distance must be >= 1, got ", 0) throws "[shaw] max_distance must be >= 1, got 0".
+// fail("shaw", "max_distance must be >= 1, got ", 0) throws "[shaw] max_distance must be >= 1, got
+// 0".
 template <class... Parts>
 [[noreturn]] void fail(std::string_view scope, const Parts&... parts) {
   std::ostringstream text;

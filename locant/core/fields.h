@@ -24,7 +24,7 @@ const char* type_name_of(const FieldValue& value);
 
 struct Field {
   std::string name;
-  FieldValue fallback;               // the default
+  FieldValue fallback;  // the default
   std::string doc;
   std::vector<std::string> choices;  // for strings; empty means any
 };
@@ -37,7 +37,8 @@ FieldValue converted(std::string_view scope, const Field& field, const FieldValu
 FieldValue parse_field(std::string_view scope, const Field& field, const std::string& text);
 
 // Binds fields to the members of a plain struct.
-//   static const Fields<ShawConfig> fields{"shaw", {field("heads", &ShawConfig::heads, "query heads"), ...}};
+//   static const Fields<ShawConfig> fields{"shaw", {field("heads", &ShawConfig::heads, "query
+//   heads"), ...}};
 template <class Config>
 struct BoundField {
   Field field;
@@ -46,12 +47,14 @@ struct BoundField {
 };
 
 template <class Config, class Member>
-BoundField<Config> field(std::string name, Member Config::* member, std::string doc,
+BoundField<Config> field(std::string name, Member Config::*member, std::string doc,
                          std::vector<std::string> choices = {}) {
   static_assert(std::is_constructible_v<FieldValue, Member>);
   return {
       Field{std::move(name), FieldValue(Config{}.*member), std::move(doc), std::move(choices)},
-      [member](Config& config, const FieldValue& value) { config.*member = std::get<Member>(value); },
+      [member](Config& config, const FieldValue& value) {
+        config.*member = std::get<Member>(value);
+      },
       [member](const Config& config) { return FieldValue(config.*member); },
   };
 }

@@ -63,9 +63,12 @@ struct BasicView {
   }
 
   template <class Other>
-    requires(std::is_const_v<Void> && !std::is_const_v<Other>)
-  BasicView(const BasicView<Other>& other)  // NOLINT: a writable view is a readable one
-      : data(other.data), dtype(other.dtype), rank(other.rank), shape(other.shape),
+  requires(std::is_const_v<Void> && !std::is_const_v<Other>)
+      BasicView(const BasicView<Other>& other)  // NOLINT: a writable view is a readable one
+      : data(other.data),
+        dtype(other.dtype),
+        rank(other.rank),
+        shape(other.shape),
         strides(other.strides) {}
 
   explicit operator bool() const { return data != nullptr; }

@@ -61,7 +61,8 @@ class Encoding {
   ConstView parameter(const std::string& name) const;
 
   // q (B, H, Lq, d), k (B, Hkv, Lk, d) -> prepared q and k, and the terms of the scores.
-  virtual Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const = 0;
+  virtual Prepared prepare(const Problem& problem, const ConstView& q,
+                           const ConstView& k) const = 0;
 
   // d(prepared q), d(prepared k), d(terms) -> d(q), d(k) in place, and gradients of the parameters.
   virtual void pullback(const Problem& problem, const Prepared& prepared, const View& dq,
@@ -69,8 +70,10 @@ class Encoding {
                         ParameterGradients& gradients) const;
 
   // The paper in plain loops, one sequence at a time; shares nothing with prepare().
-  virtual void reference(const ReferenceProblem<double>& problem, ReferenceResult<double>& out) const = 0;
-  virtual void reference(const ReferenceProblem<float>& problem, ReferenceResult<float>& out) const = 0;
+  virtual void reference(const ReferenceProblem<double>& problem,
+                         ReferenceResult<double>& out) const = 0;
+  virtual void reference(const ReferenceProblem<float>& problem,
+                         ReferenceResult<float>& out) const = 0;
 
  protected:
   Encoding(std::string name, std::vector<Parameter> parameters);

@@ -14,14 +14,14 @@ namespace locant {
 template <class Real>
 struct ReferenceProblem {
   int64_t heads = 0, kv_heads = 0, q_len = 0, k_len = 0, head_dim = 0, value_dim = 0;
-  std::vector<Real> q;                 // (heads, q_len, head_dim)
-  std::vector<Real> k;                 // (kv_heads, k_len, head_dim)
-  std::vector<Real> v;                 // (kv_heads, k_len, value_dim)
-  std::vector<int64_t> q_pos, k_pos;   // (q_len), (k_len)
-  std::vector<uint8_t> allowed;        // (heads, q_len, k_len)
-  std::vector<Real> additive;          // (heads, q_len, k_len) or empty
+  std::vector<Real> q;                // (heads, q_len, head_dim)
+  std::vector<Real> k;                // (kv_heads, k_len, head_dim)
+  std::vector<Real> v;                // (kv_heads, k_len, value_dim)
+  std::vector<int64_t> q_pos, k_pos;  // (q_len), (k_len)
+  std::vector<uint8_t> allowed;       // (heads, q_len, k_len)
+  std::vector<Real> additive;         // (heads, q_len, k_len) or empty
   std::map<std::string, std::vector<Real>> parameters;
-  Real scale = 0;                      // 0: the encoding's own
+  Real scale = 0;  // 0: the encoding's own
 
   Real dot_qk(int64_t h, int64_t i, int64_t j) const {
     const int64_t g = h / (heads / kv_heads);
@@ -41,9 +41,9 @@ struct ReferenceProblem {
 
 template <class Real>
 struct ReferenceResult {
-  std::vector<Real> out;            // (heads, q_len, value_dim)
-  std::vector<Real> lse;            // (heads, q_len)
-  std::vector<Real> probabilities;  // (heads, q_len, k_len)
+  std::vector<Real> out;                            // (heads, q_len, value_dim)
+  std::vector<Real> lse;                            // (heads, q_len)
+  std::vector<Real> probabilities;                  // (heads, q_len, k_len)
   std::map<std::string, std::vector<Real>> scores;  // each term apart, (heads, q_len, k_len)
 };
 
@@ -51,7 +51,8 @@ struct ReferenceResult {
 //   S = sum of terms (+ additive mask);  P = softmax over allowed j;  O_i = sum_j P[i,j]·value
 // A row with nothing allowed gives zeros and lse = -inf.
 template <class Real, class Value>
-void reference_softmax(const ReferenceProblem<Real>& p, const Value& value, ReferenceResult<Real>& r) {
+void reference_softmax(const ReferenceProblem<Real>& p, const Value& value,
+                       ReferenceResult<Real>& r) {
   const Real infinity = std::numeric_limits<Real>::infinity();
   r.out.assign(p.heads * p.q_len * p.value_dim, 0);
   r.lse.assign(p.heads * p.q_len, -infinity);

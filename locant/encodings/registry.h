@@ -12,9 +12,9 @@
 namespace locant {
 
 struct EncodingEntry {
-  std::string name;         // "shaw": the word in C++, Python, JSON and on the command line
-  std::string class_name;   // "Shaw": the Python class
-  std::string summary;      // one line: formula or idea
+  std::string name;        // "shaw": the word in C++, Python, JSON and on the command line
+  std::string class_name;  // "Shaw": the Python class
+  std::string summary;     // one line: formula or idea
   std::vector<Field> fields;
   std::function<std::unique_ptr<Encoding>(const FieldValues&)> make;
   std::vector<FieldValues> cases;  // configurations that conformance checks run

@@ -30,8 +30,8 @@ namespace HWY_NAMESPACE {
 // the item in groups of six, whose scores (6, keys) stay in the first-level cache:
 //
 //   for each block of keys:   pack K, V;  for each head: strips, tables, key-side products
-//     for each row group:     S = terms + QKᵀ;  mask;  softmax step;  O = alpha·O + P·V + value
-//     terms
+//     for each row group:     S = terms + QKᵀ;  mask;  softmax step;
+//                             O = alpha·O + P·V + value terms
 template <class T>
 class ForwardKernel {
  public:

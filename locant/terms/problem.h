@@ -13,11 +13,11 @@ namespace locant {
 // A batch is a list of sequences over strided buffers. Right or left padding, packing and ragged
 // decode are all the same thing: which rows belong together, and where their positions start.
 struct Sequence {
-  int64_t batch = 0;                // index on the batch axis of q, k, v and out
-  int64_t q_begin = 0, q_len = 0;   // its queries are rows [q_begin, q_begin + q_len)
-  int64_t k_begin = 0, k_len = 0;   // its keys are rows [k_begin, k_begin + k_len)
-  int64_t q_start = 0, k_start = 0; // position of its first query and of its first key
-  int64_t prefix = 0;               // its first `prefix` keys are visible whatever `causal` says
+  int64_t batch = 0;                 // index on the batch axis of q, k, v and out
+  int64_t q_begin = 0, q_len = 0;    // its queries are rows [q_begin, q_begin + q_len)
+  int64_t k_begin = 0, k_len = 0;    // its keys are rows [k_begin, k_begin + k_len)
+  int64_t q_start = 0, k_start = 0;  // position of its first query and of its first key
+  int64_t prefix = 0;                // its first `prefix` keys are visible whatever `causal` says
 };
 
 // Keys [begin, end) of a sequence, counted from its first key.
@@ -27,13 +27,13 @@ struct KeyRange {
 
 struct Problem {
   int64_t batch = 0, heads = 0, kv_heads = 0;
-  int64_t q_len = 0, k_len = 0;          // rows in the buffers, padding included
+  int64_t q_len = 0, k_len = 0;  // rows in the buffers, padding included
   int64_t head_dim = 0, value_dim = 0;
   std::vector<Sequence> sequences;
 
   bool causal = false;
-  int64_t window_left = -1;              // keys at most this far behind the query; -1: no limit
-  int64_t window_right = -1;             // keys at most this far ahead; -1: no limit
+  int64_t window_left = -1;   // keys at most this far behind the query; -1: no limit
+  int64_t window_right = -1;  // keys at most this far ahead; -1: no limit
 
   // c, the factor of all products in the scores (not of biases), instead of the encoding's own.
   std::optional<double> scale;
@@ -42,8 +42,8 @@ struct Problem {
   // added to the scaled scores; -inf means not visible.
   ConstView mask;
 
-  // Arbitrary position ids, (batch | 1, q_len) and (batch | 1, k_len), int64; empty: q_start + i and
-  // k_start + j. Encodings with terms that depend on them take the materialised path.
+  // Arbitrary position ids, (batch | 1, q_len) and (batch | 1, k_len), int64; empty: q_start + i
+  // and k_start + j. Encodings with terms that depend on them take the materialised path.
   ConstView q_positions, k_positions;
 
   int64_t group() const { return heads / kv_heads; }  // query heads per key/value head

@@ -1,7 +1,7 @@
 // What an encoding compiles to. The attention kernels know these terms and no encoding's name.
 //
-//   S[i,j] = c·<q_i + u, k_j>  +  sum bias[h, d]  +  sum s·<x + w, T[row(d)]>      d = pos(j) - pos(i)
-//   O[i]   = sum_j P[i,j]·(v_j + sum A[row(d)])
+//   S[i,j] = c·<q_i + u, k_j>  +  sum bias[h, d]  +  sum s·<x + w, T[row(d)]>      d = pos(j) -
+//   pos(i) O[i]   = sum_j P[i,j]·(v_j + sum A[row(d)])
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace locant {
 
-// row(offset) = rows[offset - first], constant beyond both ends. Never decreasing: an encoding whose
-// rows fall with the offset reverses its table instead (ConstView::reversed).
+// row(offset) = rows[offset - first], constant beyond both ends. Never decreasing: an encoding
+// whose rows fall with the offset reverses its table instead (ConstView::reversed).
 struct RowMap {
   int64_t first = 0;
   std::vector<int32_t> rows;
@@ -33,8 +33,8 @@ bool has_unit_steps(const RowMap& map);
 struct OffsetBias {
   std::string name;
   int64_t first = 0;
-  int64_t count = 0;                       // offsets in the table
-  std::vector<double> values;              // (heads, count)
+  int64_t count = 0;                            // offsets in the table
+  std::vector<double> values;                   // (heads, count)
   std::vector<double> left_slope, right_slope;  // (heads) change per step outwards; empty: constant
 
   double at(int64_t head, int64_t offset) const {
@@ -68,8 +68,8 @@ struct ValueTerm {
 };
 
 struct Terms {
-  double scale = 1;       // c
-  ConstView query_plus;   // u, (heads, d), or empty
+  double scale = 1;      // c
+  ConstView query_plus;  // u, (heads, d), or empty
   std::vector<OffsetBias> biases;
   std::vector<Projection> projections;
   std::vector<ValueTerm> values;
