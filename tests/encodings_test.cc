@@ -12,18 +12,10 @@
 #include "locant/encodings/registry.h"
 #include "locant/encodings/shaw/shaw.h"
 #include "locant/encodings/t5/t5.h"
+#include "tests/message_of.h"
 
 namespace locant {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 Problem problem_of(int64_t heads, int64_t head_dim, int64_t length = 4) {
   Problem p;

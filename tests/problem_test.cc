@@ -9,18 +9,10 @@
 #include "locant/encodings/none/none.h"
 #include "locant/layers/attend.h"
 #include "locant/terms/terms.h"
+#include "tests/message_of.h"
 
 namespace locant {
 namespace {
-
-std::string message_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 Problem small_problem() {
   Problem p;

@@ -1,0 +1,19 @@
+// What an action complains about: the text of its std::invalid_argument, or "no error".
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace locant {
+
+inline std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace locant
