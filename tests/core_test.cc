@@ -9,18 +9,10 @@
 #include "locant/core/fields.h"
 #include "locant/core/overlap.h"
 #include "locant/core/view.h"
+#include "tests/message_of.h"
 
 namespace locant {
 namespace {
-
-std::string message_of(const auto& action) {
-  try {
-    action();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 ConstView bits_view(const std::vector<uint16_t>& bits, DType dtype) {
   const int64_t shape[] = {static_cast<int64_t>(bits.size())};
