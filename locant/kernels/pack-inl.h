@@ -167,7 +167,7 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
   return hn::AllTrue(d, hn::Eq(hn::Add(lo, hi), hn::Zero(d)));
 }
 
-// out[c] = scale·in[c], where out has any floating type and stride.
+// out[c] = scale·in[c], where out holds T or a type that is loadable as T, with any stride.
 template <class T>
 HWY_INLINE void StoreRow(const T* in, size_t width, T scale, DType dtype, void* out,
                          int64_t stride) {
