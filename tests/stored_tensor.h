@@ -16,6 +16,7 @@ class StoredTensor {
   StoredTensor(DType dtype, std::vector<int64_t> shape)
       : dtype_(dtype), shape_(std::move(shape)), size_(1) {
     for (const int64_t extent : shape_) size_ *= extent;
+    // One more than needed: an empty tensor has an address, too.
     bytes_ = std::make_unique<std::byte[]>(size_ * size_of(dtype) + 1);
   }
 
