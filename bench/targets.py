@@ -58,6 +58,7 @@ TARGETS = [
     Target("none ÷ SDPA", over(NONE, ("none", "sdpa")),
            {128: 0.85, 512: 0.85, 2048: 0.88, 4096: 0.92}),
     Target("t5 ÷ none", over(("t5", OURS), NONE), {128: 1.08, 512: 1.05, 2048: 1.05, 4096: 1.05}),
+    Target("alibi ÷ none", over(("alibi", OURS), NONE), {512: 1.05, 2048: 1.05, 4096: 1.05}),
     Target("deberta ÷ none", over(("deberta", OURS), NONE),
            {128: 2.2, 512: 1.9, 2048: 1.35, 4096: 1.25}),
     Target("best DeBERTa peer ÷ deberta", best_peer_over_ours("deberta"),

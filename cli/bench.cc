@@ -240,8 +240,11 @@ int bench(BenchFlags flags) {
   fmt::print("{:<14}{:>8}{:>8}{:>12}{:>10}{:>9}{:>12}\n", "encoding", "Lq", "Lk", "ms", "GFLOP/s",
              "/ none", "extra MiB");
   std::fflush(stdout);  // children must not inherit unwritten text
-  const std::vector<Record> records =
-      flags.dtype == "f32" ? measure<float>(chosen, flags) : measure<double>(chosen, flags);
+  const auto measure_all = flags.dtype == "f64"    ? measure<double>
+                           : flags.dtype == "f16"  ? measure<Half>
+                           : flags.dtype == "bf16" ? measure<Bfloat>
+                                                   : measure<float>;
+  const std::vector<Record> records = measure_all(chosen, flags);
   if (json_file.is_open()) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Record& record : records) all.push_back(json_of(record, flags));
@@ -270,7 +273,8 @@ Command add_bench(CLI::App& app) {
   command->add_option("--head-dim", flags->head_dim, "Head size d")->check(at_least(1));
   command->add_option("--threads", flags->threads, "Threads; 0: the library's choice")
       ->check(at_least(0));
-  command->add_option("--dtype", flags->dtype, "Number type")->check(CLI::IsMember({"f32", "f64"}));
+  command->add_option("--dtype", flags->dtype, "Number type")
+      ->check(CLI::IsMember({"f32", "f64", "bf16", "f16"}));
   command->add_flag("--causal", flags->causal, "Queries see no later key");
   command->add_option("--repeat", flags->repeat, "Runs of each, at least")->check(at_least(1));
   command->add_option("--min-seconds", flags->min_seconds, "Time of each, at least")

@@ -134,7 +134,8 @@ Command add_check(CLI::App& app) {
   command->add_option("--case", flags->number, "Only this case")->check(at_least(0));
   command->add_flag("--quiet", flags->quiet, "Print failures only");
   command->footer(
-      "Tolerance: 2 x the error of the same loops in float32, + 1e-6; in float64 1e-12.");
+      "Tolerance: 2 x the error of the same loops in float32, + 1e-6; in float64 1e-12. Results in "
+      "f16 or bf16 may differ by half a unit in their last place more.");
   return [flags] { return check(*flags); };
 }
 

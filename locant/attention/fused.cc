@@ -109,8 +109,8 @@ void merge(const ForwardCall& call, const ForwardItem* items, int64_t count) {
         l += weight * part[dv + 1];
       }
       const int64_t row = s.q_begin + item.row_begin + r;
-      T* out = call.out.at<T>(s.batch, head, row);
-      for (int64_t c = 0; c < dv; ++c) out[c * call.out.strides[3]] = l == T(0) ? T(0) : o[c] / l;
+      for (int64_t c = 0; c < dv; ++c)
+        set_element(call.out, l == T(0) ? T(0) : o[c] / l, s.batch, head, row, c);
       if (call.lse)
         *call.lse.at<T>(s.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
     }
@@ -126,7 +126,7 @@ void clear_padding(const Problem& p, const View& out, const View& lse) {
     for (int64_t i = 0; i < p.q_len; ++i) {
       if (used[b * p.q_len + i]) continue;
       for (int64_t h = 0; h < p.heads; ++h) {
-        for (int64_t c = 0; c < p.value_dim; ++c) *out.at<T>(b, h, i, c) = 0;
+        for (int64_t c = 0; c < p.value_dim; ++c) set_element(out, 0, b, h, i, c);
         if (lse) *lse.at<T>(b, h, i) = -std::numeric_limits<T>::infinity();
       }
     }
@@ -153,8 +153,8 @@ void fused_forward(const Problem& problem, const ConstView& q, const ConstView& 
   Plan plan;
   for (size_t index = 0; index < problem.sequences.size(); ++index)
     add_items(problem, static_cast<int64_t>(index),
-              cut(problem, problem.sequences[index], tiling, call.key_block), size_of(q.dtype),
-              plan);
+              cut(problem, problem.sequences[index], tiling, call.key_block),
+              wide ? sizeof(double) : sizeof(float), plan);
 
   const auto run = wide ? run_forward_f64 : run_forward_f32;
   std::atomic<int64_t> tiles{0};

@@ -50,8 +50,8 @@ Encoding::Encoding(std::string name, std::vector<Parameter> parameters)
 
 void Encoding::set(const std::string& name, const ConstView& values) {
   const Parameter& parameter = find(name_, parameters_, name);
-  require(values.dtype != DType::boolean && values.dtype != DType::i64, name_, name,
-          " must be f32, f64, f16 or bf16, got ", name_of(values.dtype));
+  require(is_floating(values.dtype), name_, name, " must be f32, f64, f16 or bf16, got ",
+          name_of(values.dtype));
   const bool same_shape = std::equal(parameter.shape.begin(), parameter.shape.end(),
                                      values.shape.begin(), values.shape.begin() + values.rank);
   require(same_shape, name_, name, " has shape ", shape_text(values), " but must be ",

@@ -1,5 +1,6 @@
 #include "locant/encodings/registry.h"
 
+#include "locant/encodings/alibi/alibi.h"
 #include "locant/encodings/deberta/deberta.h"
 #include "locant/encodings/none/none.h"
 #include "locant/encodings/shaw/shaw.h"
@@ -23,10 +24,7 @@ EncodingEntry entry() {
 
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
-      entry<None>(),
-      entry<T5>(),
-      entry<Shaw>(),
-      entry<Deberta>(),
+      entry<None>(), entry<T5>(), entry<Alibi>(), entry<Shaw>(), entry<Deberta>(),
   };
   return all;
 }

@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "locant/kernels/arena.h"
+#include "locant/kernels/bias-inl.h"
 #include "locant/kernels/forward.h"
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/mask-inl.h"
@@ -109,7 +110,7 @@ class ForwardKernel {
   }
 
   static bool in_place(const ConstView& view) {
-    return view.dtype == dtype_of<T>() && (view.strides[3] == 1 || view.shape[3] == 1);
+    return IsLoadable<T>(view.dtype) && (view.strides[3] == 1 || view.shape[3] == 1);
   }
 
   // Rows of q + plus for every head of the item. The scale c is not here but in the packed keys.
@@ -156,8 +157,8 @@ class ForwardKernel {
     const Matrix k = Matrix::of(call_.k, sequence_.batch, kv_head);
     const Matrix v = Matrix::of(call_.v, sequence_.batch, kv_head);
     if (thin_) {
-      k_rows_ = {k.row<T>(first), k.row_stride};
-      v_rows_ = {v.row<T>(first), v.row_stride};
+      k_stored_ = k;
+      v_stored_ = v;
       v_finite_ = false;  // nobody has looked
     } else {
       PackColumns<T>(k, first, block_.keys, depth_, block_.k_scale, k_);
@@ -168,17 +169,7 @@ class ForwardKernel {
   // Position terms of one head on this block.
   void begin_head(size_t h) {
     const int64_t head = item_.head_begin + static_cast<int64_t>(h);
-    bias_ = nullptr;
-    if (!terms_.biases.empty()) {
-      const size_t n = block_.offsets();
-      bias_ = arena_.take<T>(n);
-      for (size_t e = 0; e < n; ++e) {
-        double sum = 0;
-        for (const OffsetBias& bias : terms_.biases)
-          sum += bias.at(head, block_.first_offset + static_cast<int64_t>(e));
-        bias_[e] = static_cast<T>(sum);
-      }
-    }
+    bias_.build(terms_.biases, head, block_, arena_);
     projection_blocks_.resize(x_.size());
     for (size_t t = 0; t < x_.size(); ++t)
       projection_blocks_[t].build(terms_.projections[t], call_.projection_unit_steps[t], head,
@@ -230,10 +221,8 @@ class ForwardKernel {
   void add_scores(size_t h, const RowGroup& group) {
     const size_t panels = group.panel_end - group.panel_begin;
     for (size_t p = 0; p < panels; ++p) starts_[p] = {zeros_, 0};
-    if (bias_ != nullptr)
-      for (size_t p = 0; p < panels; ++p)
-        starts_[p] = {bias_ + StripStart(block_, group.row, group.panel_begin + p), -1};
     std::fill_n(step_.offset, kMaxRows, T(0));
+    if (bias_.strip != nullptr) bias_.start(block_, group, starts_, step_.offset);
     T* s = s_ + group.panel_begin * kP;
     for (ProjectionBlock<T>& term : projection_blocks_)
       term.add(block_, group, starts_, step_.offset, s, lds_);
@@ -247,14 +236,17 @@ class ForwardKernel {
   }
 
   void add_thin_scores(const T* q, ptrdiff_t stride, const RowGroup& group) {
-    for (size_t r = 0; r < group.count; ++r)
-      for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
-        const PanelStart<T>& start = starts_[p - group.panel_begin];
-        ThinScores(q + static_cast<ptrdiff_t>(r) * stride, depth_, block_.k_scale,
-                   k_rows_.at + static_cast<ptrdiff_t>(p * kP) * k_rows_.stride, k_rows_.stride,
-                   std::min(kP, block_.keys - p * kP),
-                   start.at + static_cast<ptrdiff_t>(r) * start.stride, s_ + r * lds_ + p * kP);
-      }
+    WithLoadable<T>(k_stored_.dtype, [&](auto stored) HWY_ATTR {
+      const auto* k = k_stored_.row<decltype(stored)>(sequence_.k_begin + key_begin_);
+      for (size_t r = 0; r < group.count; ++r)
+        for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
+          const PanelStart<T>& start = starts_[p - group.panel_begin];
+          ThinScores(q + static_cast<ptrdiff_t>(r) * stride, depth_, block_.k_scale,
+                     k + static_cast<int64_t>(p * kP) * k_stored_.row_stride, k_stored_.row_stride,
+                     std::min(kP, block_.keys - p * kP),
+                     start.at + static_cast<ptrdiff_t>(r) * start.stride, s_ + r * lds_ + p * kP);
+        }
+    });
   }
 
   void apply_mask(size_t h, const RowGroup& group) {
@@ -271,10 +263,13 @@ class ForwardKernel {
     const size_t begin = group.panel_begin * kP;
     const size_t keys = std::min(group.panel_end * kP, block_.keys) - begin;
     if (thin_) {
-      for (size_t r = 0; r < group.count; ++r)
-        ThinValues(s_ + r * lds_ + begin, live_ + r * lds_ + begin,
-                   v_rows_.at + static_cast<ptrdiff_t>(begin) * v_rows_.stride, v_rows_.stride,
-                   keys, static_cast<size_t>(problem_.value_dim), o + r * ldo_);
+      WithLoadable<T>(v_stored_.dtype, [&](auto stored) HWY_ATTR {
+        const int64_t first = sequence_.k_begin + key_begin_ + static_cast<int64_t>(begin);
+        for (size_t r = 0; r < group.count; ++r)
+          ThinValues(s_ + r * lds_ + begin, live_ + r * lds_ + begin,
+                     v_stored_.row<decltype(stored)>(first), v_stored_.row_stride, keys,
+                     static_cast<size_t>(problem_.value_dim), o + r * ldo_);
+      });
     } else if (v_finite_) {
       WithRows(group.count, [&](auto count) HWY_ATTR {
         for (size_t c = 0; c < value_panels_; ++c)
@@ -289,15 +284,22 @@ class ForwardKernel {
       term.add(block_, group, s_ + begin, lds_, step_.sum, value_panels_, o, ldo_);
   }
 
-  // P·V pair by pair: with NaN or Inf among the values, 0·v of a hidden pair must not be added.
+  // P·V pair by pair: with NaN or Inf among the values, 0·v of a hidden pair must not be added. The
+  // sums run as in GemmPanel, so that what is hidden does not change a bit of what is not.
   void add_live_values(const RowGroup& group, T* o) {
+    const hn::ScalableTag<T> d;
+    constexpr size_t kN = kLanes<T>;
     const size_t begin = group.panel_begin * kP;
     const size_t end = std::min(group.panel_end * kP, block_.keys);
     for (size_t r = 0; r < group.count; ++r)
       for (size_t j = begin; j < end; ++j) {
         if (!live_[r * lds_ + j]) continue;
-        for (size_t c = 0; c < ldo_; ++c)
-          o[r * ldo_ + c] += s_[r * lds_ + j] * v_[(c / kP * block_.keys + j) * kP + c % kP];
+        const Vec<T> p = hn::Set(d, s_[r * lds_ + j]);
+        for (size_t c = 0; c < ldo_; c += kN) {
+          const T* v = v_ + (c / kP * block_.keys + j) * kP + c % kP;
+          T* to = o + r * ldo_ + c;
+          hn::StoreU(hn::MulAdd(p, hn::Load(d, v), hn::LoadU(d, to)), d, to);
+        }
       }
   }
 
@@ -322,13 +324,8 @@ class ForwardKernel {
     const int64_t head = item_.head_begin + static_cast<int64_t>(h);
     const int64_t row = sequence_.q_begin + item_.row_begin + static_cast<int64_t>(r);
     const T inverse = l == T(0) ? T(0) : T(1) / l;
-    T* out = call_.out.at<T>(sequence_.batch, head, row);
-    const int64_t stride = call_.out.strides[3];
-    if (stride == 1) {
-      for (int64_t c = 0; c < problem_.value_dim; ++c) out[c] = o[c] * inverse;
-    } else {
-      for (int64_t c = 0; c < problem_.value_dim; ++c) out[c * stride] = o[c] * inverse;
-    }
+    StoreRow(o, static_cast<size_t>(problem_.value_dim), inverse, call_.out.dtype,
+             call_.out.row(sequence_.batch, head, row), call_.out.strides[3]);
     if (call_.lse)
       *call_.lse.at<T>(sequence_.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
   }
@@ -349,15 +346,15 @@ class ForwardKernel {
   uint8_t* live_ = nullptr;              // (6, lds): visible pairs, when values are not all finite
   T *k_ = nullptr, *v_ = nullptr;    // the block: (panels, d, panel), (value panels, keys, panel)
   T* zeros_ = nullptr;               // (panel)
-  T* bias_ = nullptr;                // (offsets of the block): all biases of the head, or null
+  BiasBlock<T> bias_;                // all biases of the head
   PanelStart<T>* starts_ = nullptr;  // (panels of a block)
   SoftmaxStep<T> step_;
   KeyBlock<T> block_;
   int64_t key_block_ = 0;  // keys per block
   int64_t key_begin_ = 0;  // first key of this one
   bool v_finite_ = true;
-  bool thin_ = false;        // few queries: keys and values are read in place
-  Rows<T> k_rows_, v_rows_;  // the block's, if thin
+  bool thin_ = false;               // few queries: keys and values are read in place
+  Matrix k_stored_{}, v_stored_{};  // where those are
   std::vector<ProjectionBlock<T>> projection_blocks_;
   std::vector<ValueBlock<T>> value_blocks_;
   int64_t tiles_ = 0;

@@ -10,7 +10,8 @@
 
 namespace locant {
 
-// What is the same for all work items of a call. Element type of q, k, v and out: f32 or f64.
+// What is the same for all work items of a call. It computes in f64, with q, k, v, out and lse of
+// that type, or in f32, where q, k, v and out may be f16 or bf16 too.
 struct ForwardCall {
   const Problem* problem = nullptr;
   const Terms* terms = nullptr;
@@ -26,7 +27,7 @@ struct ForwardItem {
   int64_t row_begin = 0, row_end = 0;    // queries, counted from the sequence's first
   int64_t key_begin = 0, key_end = 0;    // keys, counted from the sequence's first
   // Set when a sequence's keys are split over several items: unnormalised results instead of `out`.
-  // (heads, rows, dv + 2) of the call's element type: O, then the maximum and the sum.
+  // (heads, rows, dv + 2) of the computing type: O, then the maximum and the sum.
   void* partial = nullptr;
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "hwy/highway.h"
+#include "locant/kernels/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant {
@@ -73,19 +74,19 @@ HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
   });
 }
 
-// <a, b>
-template <class T>
-HWY_INLINE T Dot(const T* a, const T* b, size_t n) {
+// <a, b>, where b may be stored in another type.
+template <class T, class S>
+HWY_INLINE T Dot(const T* a, const S* b, size_t n) {
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
   Vec<T> lo = hn::Zero(d), hi = hn::Zero(d);
   size_t t = 0;
   for (; t + 2 * kN <= n; t += 2 * kN) {
-    lo = hn::MulAdd(hn::LoadU(d, a + t), hn::LoadU(d, b + t), lo);
-    hi = hn::MulAdd(hn::LoadU(d, a + t + kN), hn::LoadU(d, b + t + kN), hi);
+    lo = hn::MulAdd(hn::LoadU(d, a + t), LoadAs(d, b + t), lo);
+    hi = hn::MulAdd(hn::LoadU(d, a + t + kN), LoadAs(d, b + t + kN), hi);
   }
   T sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(lo, hi)));
-  for (; t < n; ++t) sum += a[t] * b[t];
+  for (; t < n; ++t) sum += a[t] * static_cast<T>(b[t]);
   return sum;
 }
 

@@ -34,6 +34,8 @@ struct AttendOptions {
 
 // O = softmax(c·QKᵀ + terms)·(V + value terms).  A query with nothing to see gets zeros, lse -inf.
 //   q (B, H, Lq, d)   k (B, Hkv, Lk, d)   v (B, Hkv, Lk, dv)   out (B, H, Lq, dv), any strides
+// q, k and v share one type. f16 and bf16 are converted to f32 tile by tile; out is then of that
+// type, rounded to nearest even, or f32, and lse is f32. Tables and masks may have any type.
 void attend(const ConstView& q, const ConstView& k, const ConstView& v, const Encoding& encoding,
             const AttendOptions& options, const View& out);
 

@@ -5,10 +5,6 @@
 namespace locant {
 namespace {
 
-bool is_floating(DType dtype) {
-  return dtype != DType::boolean && dtype != DType::i64;
-}
-
 void check_vector(const char* what, const std::string& name, const ConstView& values, int64_t heads,
                   int64_t head_dim) {
   if (!values) return;
@@ -47,6 +43,20 @@ void check_bias(const OffsetBias& bias, int64_t heads) {
 }
 
 }  // namespace
+
+void OffsetBias::add_to(int64_t head, int64_t offset, int64_t size, double* out) const {
+  const double* own = &values[head * count];
+  const double left = left_slope.empty() ? 0 : left_slope[head];
+  const double right = right_slope.empty() ? 0 : right_slope[head];
+  // Numbers [0, inside) lie before the table, [inside, after) in it.
+  const int64_t inside = std::clamp<int64_t>(first - offset, 0, size);
+  const int64_t after = std::clamp<int64_t>(first + count - offset, inside, size);
+  for (int64_t n = 0; n < inside; ++n)
+    out[n] += own[0] + left * static_cast<double>(first - offset - n);
+  for (int64_t n = inside; n < after; ++n) out[n] += own[offset + n - first];
+  for (int64_t n = after; n < size; ++n)
+    out[n] += own[count - 1] + right * static_cast<double>(offset + n - (first + count - 1));
+}
 
 bool has_unit_steps(const RowMap& map) {
   for (size_t n = 1; n < map.rows.size(); ++n)

@@ -46,6 +46,9 @@ struct OffsetBias {
       value += right_slope[head] * static_cast<double>(index - count + 1);
     return value;
   }
+
+  // out[n] += at(head, offset + n), without a choice per number.
+  void add_to(int64_t head, int64_t offset, int64_t size, double* out) const;
 };
 
 enum class Side : uint8_t { query, key };

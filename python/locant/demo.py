@@ -51,6 +51,15 @@ def naive_t5(q, k, v, enc):
     return _softmax(q @ k.swapaxes(-1, -2) + bias) @ v
 
 
+def naive_alibi(q, k, v, enc):
+    heads, length, dim = q.shape[1:]
+    power = 2 ** int(np.log2(heads))
+    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (heads - power), 2)]
+    bias = np.float32(slopes)[:, None, None] * np.float32(-np.abs(_offsets(length)))  # (H, L, L)
+    return _softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(dim)) + bias) @ v
+
+
 def naive_shaw(q, k, v, enc):
     far = enc.max_distance
     row = np.clip(_offsets(q.shape[2]), -far, far) + far
@@ -76,6 +85,7 @@ def naive_deberta(q, k, v, enc):
 NAIVE = {
     "none": naive_none,
     "t5": naive_t5,
+    "alibi": naive_alibi,
     "shaw": naive_shaw,
     "deberta": naive_deberta,
 }
