@@ -63,8 +63,8 @@ void Phasors::Walk::row(int64_t position, Real* cosine, Real* sine) {
   const int64_t low = position & (kRun - 1);  // >= 0 for negative positions too
   turn_to((position - low) / kRun);
   const int64_t pairs = phasors_.pairs();
-  const double* low_cosine = &phasors_.cosine_[low * pairs];
-  const double* low_sine = &phasors_.sine_[low * pairs];
+  const double* low_cosine = phasors_.cosine_.data() + low * pairs;
+  const double* low_sine = phasors_.sine_.data() + low * pairs;
   for (int64_t t = 0; t < pairs; ++t) {
     cosine[t] = static_cast<Real>(cosine_[t] * low_cosine[t] - sine_[t] * low_sine[t]);
     sine[t] = static_cast<Real>(sine_[t] * low_cosine[t] + cosine_[t] * low_sine[t]);

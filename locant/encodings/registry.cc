@@ -2,6 +2,7 @@
 
 #include "locant/encodings/deberta/deberta.h"
 #include "locant/encodings/none/none.h"
+#include "locant/encodings/rope/rope.h"
 #include "locant/encodings/shaw/shaw.h"
 #include "locant/encodings/t5/t5.h"
 
@@ -23,10 +24,7 @@ EncodingEntry entry() {
 
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
-      entry<None>(),
-      entry<T5>(),
-      entry<Shaw>(),
-      entry<Deberta>(),
+      entry<None>(), entry<T5>(), entry<Shaw>(), entry<Deberta>(), entry<Rope>(),
   };
   return all;
 }
