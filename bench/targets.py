@@ -70,6 +70,10 @@ TARGETS = [
                                               ("single_head", "locant_1_thread")),
            {512: 0.6, 2048: 0.6, 4096: 0.6}),
     Target("decode ÷ memory bandwidth", share_of_bandwidth, {4096: 0.7}, at_least=True),
+    Target("Hugging Face RoPE ÷ rope", over(("rope", "huggingface"), ("rope", OURS)), {4096: 8.0},
+           at_least=True),
+    Target("copying q ÷ rotating q", over(("rope_copy", "copy"), ("rope", "locant_q")),
+           {4096: 0.6}, at_least=True),
 ]
 MEMORY_LENGTH, MEMORY_LIMIT_MB = 16384, 64.0
 

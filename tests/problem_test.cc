@@ -110,7 +110,7 @@ TEST(ValidateProblem, MasksMustBroadcastAndPositionsMustFit) {
   EXPECT_EQ(error_of([&](Problem& p) {
               p.q_positions = view(ids.data(), {1, 7});
             }),
-            "[attend] q_positions has shape (1, 7) but must be (2 or 1, 5)");
+            "[attend] q_positions has shape (1, 7) but must be (2 or 1, 5) or (2 or 1, 5, axes)");
   EXPECT_EQ(error_of([&](Problem& p) {
               p.k_positions = view(floats.data(), {2, 7});
             }),

@@ -61,6 +61,13 @@ void Encoding::set(const std::string& name, const ConstView& values) {
   owned_.erase(name);
 }
 
+void Encoding::check_position_axes(const char* name, const ConstView& positions) const {
+  if (!positions || positions.rank < 3) return;
+  require(positions.shape[2] == position_axes(), name_, name, " has shape ", shape_text(positions),
+          ", ", positions.shape[2], " numbers for each position, but ", position_axes(),
+          position_axes() == 1 ? " is needed" : " are needed");
+}
+
 void Encoding::init(uint64_t seed) {
   for (const Parameter& parameter : parameters_) {
     int64_t size = 1;

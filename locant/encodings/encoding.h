@@ -51,6 +51,12 @@ class Encoding {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   virtual FieldValues fields() const = 0;
 
+  // How many numbers a position may have: more than one for encodings of images and video.
+  virtual int64_t position_axes() const { return 1; }
+
+  // Fails by name if `positions`, as a Problem has them, have another number of axes.
+  void check_position_axes(const char* name, const ConstView& positions) const;
+
   // Uses `values` as the parameter `name`: a view, not a copy; it must outlive the encoding.
   void set(const std::string& name, const ConstView& values);
 

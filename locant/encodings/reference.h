@@ -17,7 +17,8 @@ struct ReferenceProblem {
   std::vector<Real> q;                // (heads, q_len, head_dim)
   std::vector<Real> k;                // (kv_heads, k_len, head_dim)
   std::vector<Real> v;                // (kv_heads, k_len, value_dim)
-  std::vector<int64_t> q_pos, k_pos;  // (q_len), (k_len)
+  int64_t position_axes = 1;          // numbers of a position
+  std::vector<int64_t> q_pos, k_pos;  // (q_len, position_axes), (k_len, position_axes)
   std::vector<uint8_t> allowed;       // (heads, q_len, k_len)
   std::vector<Real> additive;         // (heads, q_len, k_len) or empty
   std::map<std::string, std::vector<Real>> parameters;

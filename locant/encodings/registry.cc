@@ -3,6 +3,7 @@
 #include "locant/encodings/alibi/alibi.h"
 #include "locant/encodings/deberta/deberta.h"
 #include "locant/encodings/none/none.h"
+#include "locant/encodings/rope/rope.h"
 #include "locant/encodings/shaw/shaw.h"
 #include "locant/encodings/t5/t5.h"
 
@@ -24,7 +25,13 @@ EncodingEntry entry() {
 
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
-      entry<None>(), entry<T5>(), entry<Alibi>(), entry<Shaw>(), entry<Deberta>(),
+      // The empty comments keep one entry to a line.
+      entry<None>(),     //
+      entry<Shaw>(),     //
+      entry<T5>(),       //
+      entry<Alibi>(),    //
+      entry<Deberta>(),  //
+      entry<Rope>(),
   };
   return all;
 }

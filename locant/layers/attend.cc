@@ -173,6 +173,8 @@ void check_call(const ConstView& q, const ConstView& k, const ConstView& v, cons
 
 Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k,
                  const Encoding& encoding) {
+  encoding.check_position_axes("q_positions", problem.q_positions);
+  encoding.check_position_axes("k_positions", problem.k_positions);
   Prepared prepared = encoding.prepare(problem, q, k);
   validate(prepared.terms, problem.heads, problem.head_dim, problem.value_dim);
   return prepared;

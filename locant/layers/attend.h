@@ -25,7 +25,8 @@ struct AttendOptions {
   int64_t window_left = -1, window_right = -1;
   int64_t prefix = 0;
   ConstView mask = {};  // broadcastable to (B, H, Lq, Lk); see terms/problem.h
-  ConstView q_positions = {}, k_positions = {};  // arbitrary position ids, (B | 1, L), int64
+  // Arbitrary position ids, (B | 1, L) or (B | 1, L, axes), int64.
+  ConstView q_positions = {}, k_positions = {};
 
   std::optional<double> scale = {};  // c, the factor of all products, instead of the encoding's
   View lse = {};                     // (B, H, Lq) output, or empty

@@ -1,14 +1,10 @@
 #include "locant/terms/problem.h"
 
 #include <limits>
-#include <string_view>
 #include <utility>
 
 namespace locant {
 namespace {
-
-// Differences of two positions, plus a length, stay far from the ends of 64 bits.
-constexpr int64_t kMaxPosition = int64_t{1} << 60;
 
 struct PositionRange {
   int64_t first, last;
@@ -81,20 +77,6 @@ void check_mask(const Problem& p) {
           shape_text(full), "; each axis must be equal or 1");
 }
 
-void check_positions(const Problem& p, const ConstView& ids, const char* name, int64_t length) {
-  if (!ids) return;
-  require(ids.dtype == DType::i64, "attend", name, " must be i64, got ", name_of(ids.dtype));
-  require(ids.rank == 2 && (ids.shape[0] == p.batch || ids.shape[0] == 1) && ids.shape[1] == length,
-          "attend", name, " has shape ", shape_text(ids), " but must be (", p.batch, " or 1, ",
-          length, ")");
-  for (int64_t b = 0; b < ids.shape[0]; ++b)
-    for (int64_t i = 0; i < length; ++i) {
-      const int64_t position = *ids.at<int64_t>(b, i);
-      require(position >= -kMaxPosition && position <= kMaxPosition, "attend", name, " holds ",
-              position, ", beyond ±2^60");
-    }
-}
-
 }  // namespace
 
 Problem::Offsets Problem::offsets() const {
@@ -125,8 +107,25 @@ void validate(const Problem& p) {
   require(p.window_right >= -1, "attend", "window_right must be >= -1, got ", p.window_right);
   check_sequences(p);
   check_mask(p);
-  check_positions(p, p.q_positions, "q_positions", p.q_len);
-  check_positions(p, p.k_positions, "k_positions", p.k_len);
+  validate_positions("attend", "q_positions", p.q_positions, p.batch, p.q_len);
+  validate_positions("attend", "k_positions", p.k_positions, p.batch, p.k_len);
+}
+
+void validate_positions(std::string_view scope, std::string_view name, const ConstView& ids,
+                        int64_t batch, int64_t length) {
+  if (!ids) return;
+  require(ids.dtype == DType::i64, scope, name, " must be i64, got ", name_of(ids.dtype));
+  const bool fits = (ids.rank == 2 || (ids.rank == 3 && ids.shape[2] >= 1)) &&
+                    (ids.shape[0] == batch || ids.shape[0] == 1) && ids.shape[1] == length;
+  require(fits, scope, name, " has shape ", shape_text(ids), " but must be (", batch, " or 1, ",
+          length, ") or (", batch, " or 1, ", length, ", axes)");
+  for (int64_t b = 0; b < ids.shape[0]; ++b)
+    for (int64_t i = 0; i < length; ++i)
+      for (int64_t axis = 0; axis < ids.shape[2]; ++axis) {
+        const int64_t position = *ids.at<int64_t>(b, i, axis);
+        require(position >= -kMaxPosition && position <= kMaxPosition, scope, name, " holds ",
+                position, ", beyond ±2^60");
+      }
 }
 
 }  // namespace locant

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "locant/core/view.h"
@@ -43,7 +44,8 @@ struct Problem {
   ConstView mask;
 
   // Arbitrary position ids, (batch | 1, q_len) and (batch | 1, k_len), int64; empty: q_start + i
-  // and k_start + j. Encodings with terms that depend on them take the materialised path.
+  // and k_start + j. Encodings with terms that depend on them take the materialised path. A third
+  // axis holds the numbers of a position that has several, such as time, height and width.
   ConstView q_positions, k_positions;
 
   int64_t group() const { return heads / kv_heads; }  // query heads per key/value head
@@ -74,7 +76,15 @@ struct Tiling {
   int64_t keys = 0;  // keys per block, rounded up to the kernel's panel width
 };
 
+// Differences of two positions, plus a length, stay far from the ends of 64 bits.
+inline constexpr int64_t kMaxPosition = int64_t{1} << 60;
+
 // Fails by name if sizes, sequences, masks or positions are inconsistent.
 void validate(const Problem& problem);
+
+// The same for position ids alone: (batch | 1, length) or (batch | 1, length, axes), int64, or
+// empty.
+void validate_positions(std::string_view scope, std::string_view name, const ConstView& ids,
+                        int64_t batch, int64_t length);
 
 }  // namespace locant

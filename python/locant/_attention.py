@@ -64,7 +64,8 @@ def _options(
     prefix          so many first keys are visible whatever `causal` says
     mask            broadcastable to (B, H, Lq, Lk): bool (True: visible) or floating point (added)
     q_start, k_start            position of the first query and of the first key
-    q_positions, k_positions    (L) or (B, L): arbitrary position ids instead
+    q_positions, k_positions    (L) or (B, L): arbitrary position ids instead; (B, L, axes) for
+                    encodings whose positions have several numbers
     scale           instead of the encoding's own factor of <q, k>
     tiling          (rows, keys): sizes of the kernel's tiles, for tests
     """

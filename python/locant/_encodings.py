@@ -6,6 +6,7 @@ import numpy as np
 
 from locant import _locant
 from locant._arrays import readable
+from locant._rope import RopeMethods
 
 
 class Encoding:
@@ -92,6 +93,10 @@ class Encoding:
         return f"locant.{type(self).__name__}({values})"
 
 
+# Bases with methods that only one encoding has.
+_METHODS = {"rope": (RopeMethods,)}
+
+
 def _parameters(entry):
     """All parameters that some configuration of the encoding has: by default, or in its cases."""
     found = {}
@@ -143,7 +148,8 @@ def _make_class(entry):
         "_fields": entry["fields"],
         "_switches": {p["name"] for p in parameters} & {f["name"] for f in entry["fields"]},
     }
-    return type(entry["class_name"], (Encoding,), body)
+    bases = (*_METHODS.get(entry["name"], ()), Encoding)
+    return type(entry["class_name"], bases, body)
 
 
 _CLASSES = {entry["name"]: _make_class(entry) for entry in _locant.registry()}

@@ -20,6 +20,7 @@ SETTINGS = {  # as in well-known models
     "t5": {"num_buckets": 32, "max_distance": 128},
     "shaw": {"max_distance": 16},
     "deberta": {"position_buckets": 256, "max_relative_positions": 512},
+    "rope": {"base": 500000.0},
 }
 
 
@@ -82,12 +83,26 @@ def naive_deberta(q, k, v, enc):
     return _softmax(score / np.float32(np.sqrt(3 * q.shape[-1]))) @ v
 
 
+def naive_rope(q, k, v, enc):
+    half = q.shape[-1] // 2
+    theta = (1 / enc.base ** (np.arange(half) / half)).astype(np.float32)
+    angle = np.arange(q.shape[2], dtype=np.float32)[:, None] * theta  # (L, half)
+    cos, sin = np.cos(angle), np.sin(angle)
+
+    def rotated(x):
+        a, b = x[..., :half], x[..., half:]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+    return naive_none(rotated(q), rotated(k), v, enc)
+
+
 NAIVE = {
     "none": naive_none,
     "t5": naive_t5,
     "alibi": naive_alibi,
     "shaw": naive_shaw,
     "deberta": naive_deberta,
+    "rope": naive_rope,
 }
 
 

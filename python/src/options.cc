@@ -38,8 +38,8 @@ Options::Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb:
       k_lengths_(integers(k_lengths, "k_lengths")),
       sequences_(to_sequences(sequences)),
       mask_(broadcast_array(mask, "mask", 4)),
-      q_positions_(broadcast_array(q_positions, "q_positions", 2)),
-      k_positions_(broadcast_array(k_positions, "k_positions", 2)) {
+      q_positions_(position_array(q_positions, "q_positions")),
+      k_positions_(position_array(k_positions, "k_positions")) {
   options_.lengths = lengths_;
   options_.k_lengths = k_lengths_;
   options_.left_padded = left_padded;
