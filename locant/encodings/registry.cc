@@ -1,8 +1,10 @@
 #include "locant/encodings/registry.h"
 
 #include "locant/encodings/deberta/deberta.h"
+#include "locant/encodings/learned/learned.h"
 #include "locant/encodings/none/none.h"
 #include "locant/encodings/shaw/shaw.h"
+#include "locant/encodings/sinusoidal/sinusoidal.h"
 #include "locant/encodings/t5/t5.h"
 
 namespace locant {
@@ -24,6 +26,8 @@ EncodingEntry entry() {
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
       entry<None>(),
+      entry<Sinusoidal>(),
+      entry<Learned>(),
       entry<T5>(),
       entry<Shaw>(),
       entry<Deberta>(),
