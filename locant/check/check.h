@@ -65,7 +65,7 @@ struct CheckResult {
 //   2 × the error of the reference's loops in the same type + 1e-6    (f32)
 //   1e-12 × max(1, largest |reference|)                               (f64)
 // of the float64 reference, if the call took the fused kernel, and if that ran on the ISA asked
-// for.
+// for. For encodings that are added to the input, embed() must also equal embed_reference().
 std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas);
 
 }  // namespace locant

@@ -1,7 +1,6 @@
 #include "locant/encodings/absolute.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "locant/core/executor.h"
 #include "locant/core/overlap.h"
@@ -9,11 +8,9 @@
 namespace locant {
 namespace {
 
-constexpr int64_t kMaxDim = int64_t{1} << 24;
 constexpr int64_t kMaxPosition = int64_t{1} << 60;  // as in attention: sums stay within 64 bits
 
-// Elements of PE that one work item makes: a few rows, still in the first-level cache when added.
-constexpr int64_t kBlockElements = 4096;
+constexpr int64_t kItemRows = 64;  // per work item; sinusoids are made in runs of so many
 
 void check_input(const std::string& scope, int64_t dim, const ConstView& x) {
   require(x.rank == 3, scope, "x must have 3 axes (B, L, D), got shape ", shape_text(x));
@@ -35,8 +32,7 @@ void check_output(const std::string& scope, const ConstView& x, DType dtype, con
     require(out.strides[axis] != 0 || out.shape[axis] == 1, scope, "out has stride 0 on axis ",
             axis, " of extent ", out.shape[axis]);
   const bool in_place = out.data == x.data && out.dtype == x.dtype && out.strides == x.strides;
-  require(in_place || !may_overlap(out, x), scope,
-          "out overlaps x in memory, and is not x itself");
+  require(in_place || !may_overlap(out, x), scope, "out overlaps x in memory, and is not x itself");
 }
 
 void check_tokens(const std::string& scope, const ConstView& tokens, const char* name, DType dtype,
@@ -63,28 +59,16 @@ void check_options(const std::string& scope, const ConstView& x, const EmbedOpti
 }
 
 template <class Real>
-void add_row(const Real* x, int64_t x_stride, const Real* row, int64_t dim, Real* out,
+void add_row(const Real* x, int64_t x_stride, const Real* pe, int64_t dim, Real* out,
              int64_t out_stride) {
   if (x_stride == 1 && out_stride == 1) {
-    for (int64_t c = 0; c < dim; ++c) out[c] = x[c] + row[c];
+    for (int64_t c = 0; c < dim; ++c) out[c] = x[c] + pe[c];
   } else {
-    for (int64_t c = 0; c < dim; ++c) out[c * out_stride] = x[c * x_stride] + row[c];
+    for (int64_t c = 0; c < dim; ++c) out[c * out_stride] = x[c * x_stride] + pe[c];
   }
 }
 
 }  // namespace
-
-int64_t resolved_dim(std::string_view scope, int64_t heads, int64_t head_dim, int64_t dim) {
-  const auto check = [&](const char* name, int64_t value, int64_t least) {
-    require(value >= least && value <= kMaxDim, scope, name, " must be from ", least, " to ",
-            kMaxDim, ", got ", value);
-  };
-  check("heads", heads, 1);
-  check("head_dim", head_dim, 1);
-  check("dim", dim, 0);
-  if (dim == 0) check("heads·head_dim", heads * head_dim, 1);
-  return dim == 0 ? heads * head_dim : dim;
-}
 
 // (1 | B, L): one row serves the batch unless its sequences differ.
 std::vector<int64_t> Absolute::find_positions(const ConstView& x,
@@ -115,21 +99,17 @@ std::vector<int64_t> Absolute::find_positions(const ConstView& x,
 template <class Real>
 void Absolute::add(const ConstView& x, std::span<const int64_t> positions, const View& out) const {
   const int64_t B = x.shape[0], L = x.shape[1];
-  const bool shared = static_cast<int64_t>(positions.size()) == L;  // rows made once for all b
-  const int64_t rows = std::clamp<int64_t>(kBlockElements / dim_, 1, L);
-  const int64_t blocks = (L + rows - 1) / rows;
-  const std::shared_ptr<Executor> threads = executor();
-  std::vector<std::vector<Real>> scratch(threads->concurrency());
-  threads->parallel_for((shared ? 1 : B) * blocks, [&](int64_t item, int worker) {
-    const int64_t own = item / blocks, begin = item % blocks * rows;
-    const int64_t count = std::min(rows, L - begin);
-    std::vector<Real>& pe = scratch[worker];  // (count, D)
-    pe.resize(rows * dim_);
-    fill_rows(positions.subspan(own * L + begin, count), pe.data());
-    for (int64_t b = shared ? 0 : own; b < (shared ? B : own + 1); ++b)
-      for (int64_t n = 0; n < count; ++n)
-        add_row(x.at<Real>(b, begin + n), x.strides[2], &pe[n * dim_], dim_,
-                out.at<Real>(b, begin + n), out.strides[2]);
+  const int64_t items = (L + kItemRows - 1) / kItemRows;            // of one row of positions
+  const int64_t rows = static_cast<int64_t>(positions.size()) / L;  // of positions: 1 or B
+  executor()->parallel_for(rows * items, [&](int64_t item, int) {
+    const int64_t row = item / items, begin = item % items * kItemRows;
+    const int64_t first = rows == 1 ? 0 : row, last = rows == 1 ? B - 1 : row;
+    const auto own = positions.subspan(row * L + begin, std::min(kItemRows, L - begin));
+    each_row(own, UseRow<Real>([&](int64_t n, const Real* pe) {
+               for (int64_t b = first; b <= last; ++b)
+                 add_row(x.at<Real>(b, begin + n), x.strides[2], pe, dim_,
+                         out.at<Real>(b, begin + n), out.strides[2]);
+             }));
   });
 }
 

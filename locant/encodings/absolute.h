@@ -10,8 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
-#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,9 +22,21 @@
 
 namespace locant {
 
-// The width D that a configuration means: dim, or heads·head_dim if that is 0. Fails by name if one
-// of the three is out of range.
-int64_t resolved_dim(std::string_view scope, int64_t heads, int64_t head_dim, int64_t dim);
+// The configuration with its fields checked and dim = 0 replaced by heads·head_dim.
+template <class Config>
+Config with_dim(std::string_view scope, Config config) {
+  constexpr int64_t kMaxDim = int64_t{1} << 20, kMaxPaddingIdx = int64_t{1} << 24;
+  check_heads(scope, config);
+  require(config.heads <= kMaxDim && config.head_dim <= kMaxDim, scope,
+          "heads and head_dim must be <= ", kMaxDim, ", got ", config.heads, " and ",
+          config.head_dim);
+  require(config.dim >= 0, scope, "dim must be >= 0, got ", config.dim);
+  if (config.dim == 0) config.dim = config.heads * config.head_dim;
+  require(config.dim <= kMaxDim, scope, "dim must be <= ", kMaxDim, ", got ", config.dim);
+  require(config.padding_idx >= -1 && config.padding_idx <= kMaxPaddingIdx, scope,
+          "padding_idx must be from -1 to ", kMaxPaddingIdx, ", got ", config.padding_idx);
+  return config;
+}
 
 class Absolute : public Encoding {
  public:
@@ -37,7 +50,7 @@ class Absolute : public Encoding {
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const final;
 
  protected:
-  // Config has heads, head_dim, dim (not 0 any more) and padding_idx.
+  // Config has been through with_dim().
   template <class Config>
   Absolute(const char* name, const Config& config, std::vector<Parameter> parameters)
       : Encoding(name, std::move(parameters)),
@@ -48,10 +61,12 @@ class Absolute : public Encoding {
   // Fails by name if PE has no such row.
   virtual void check_position(int64_t position) const = 0;
 
-  // The rows PE[position] of checked positions, (n, D). A row depends on its position alone, to the
-  // last bit: a decode step then gets what the whole sequence got.
-  virtual void fill_rows(std::span<const int64_t> positions, float* rows) const = 0;
-  virtual void fill_rows(std::span<const int64_t> positions, double* rows) const = 0;
+  // Calls use(n, row) with the row PE[positions[n]], (D), for every n in order. A row depends on
+  // its position alone, to the last bit: a decode step then gets what the whole sequence got.
+  template <class Real>
+  using UseRow = std::function<void(int64_t, const Real*)>;
+  virtual void each_row(std::span<const int64_t> positions, const UseRow<float>& use) const = 0;
+  virtual void each_row(std::span<const int64_t> positions, const UseRow<double>& use) const = 0;
 
   // PE[position, channel] as the paper writes it.
   virtual double reference_element(int64_t position, int64_t channel) const = 0;

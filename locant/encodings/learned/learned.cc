@@ -6,12 +6,11 @@ namespace {
 constexpr int64_t kMaxLen = int64_t{1} << 24;
 
 LearnedConfig checked(LearnedConfig config) {
-  config.dim = resolved_dim(Learned::kName, config.heads, config.head_dim, config.dim);
+  config = with_dim(Learned::kName, config);
   require(config.max_len >= 1 && config.max_len <= kMaxLen, Learned::kName,
           "max_len must be from 1 to ", kMaxLen, ", got ", config.max_len);
-  require(config.padding_idx >= -1 && config.padding_idx < config.max_len, Learned::kName,
-          "padding_idx must be from -1 to max_len - 1 = ", config.max_len - 1, ", got ",
-          config.padding_idx);
+  require(config.padding_idx < config.max_len, Learned::kName,
+          "padding_idx must be < max_len = ", config.max_len, ", got ", config.padding_idx);
   return config;
 }
 
@@ -22,22 +21,15 @@ Parameter table_of(const LearnedConfig& config) {
           .doc = "the vector of each position"};
 }
 
-template <class Real, class Stored>
-void copy_rows(const ConstView& table, std::span<const int64_t> positions, Real* rows) {
-  const int64_t dim = table.shape[1], stride = table.strides[1];
-  for (const int64_t position : positions) {
-    const Stored* row = table.at<Stored>(position);
-    for (int64_t c = 0; c < dim; ++c) *rows++ = static_cast<Real>(row[c * stride]);
+template <class Real, class UseRow>
+void each_table_row(const ConstView& table, std::span<const int64_t> positions, const UseRow& use) {
+  const bool as_it_is = table.dtype == dtype_of<Real>() && table.strides[1] == 1;
+  std::vector<Real> row(as_it_is ? 0 : table.shape[1]);
+  for (size_t n = 0; n < positions.size(); ++n) {
+    for (size_t c = 0; c < row.size(); ++c)
+      row[c] = static_cast<Real>(element(table, positions[n], static_cast<int64_t>(c)));
+    use(static_cast<int64_t>(n), as_it_is ? table.at<Real>(positions[n]) : row.data());
   }
-}
-
-template <class Real>
-void copy_rows_of_any_type(const ConstView& table, std::span<const int64_t> positions, Real* rows) {
-  if (table.dtype == DType::f32) return copy_rows<Real, float>(table, positions, rows);
-  if (table.dtype == DType::f64) return copy_rows<Real, double>(table, positions, rows);
-  for (const int64_t position : positions)
-    for (int64_t c = 0; c < table.shape[1]; ++c)
-      *rows++ = static_cast<Real>(element(table, position, c));
 }
 
 }  // namespace
@@ -64,11 +56,11 @@ void Learned::check_position(int64_t position) const {
           " is not in the table: max_len is ", config_.max_len);
 }
 
-void Learned::fill_rows(std::span<const int64_t> positions, float* rows) const {
-  copy_rows_of_any_type(parameter("table"), positions, rows);
+void Learned::each_row(std::span<const int64_t> positions, const UseRow<float>& use) const {
+  each_table_row<float>(parameter("table"), positions, use);
 }
-void Learned::fill_rows(std::span<const int64_t> positions, double* rows) const {
-  copy_rows_of_any_type(parameter("table"), positions, rows);
+void Learned::each_row(std::span<const int64_t> positions, const UseRow<double>& use) const {
+  each_table_row<double>(parameter("table"), positions, use);
 }
 
 }  // namespace locant

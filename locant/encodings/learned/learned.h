@@ -2,8 +2,8 @@
 //
 //   PE[p] = table[p]                            table (max_len, D)
 //
-// Row p is the position counted from 0 (BERT, padding_idx = -1), or by the rule of RoBERTa and MPNet
-// (padding_idx >= 0, see absolute.h). A row that the table does not have is an error.
+// Row p is the position counted from 0 (BERT, padding_idx = -1), or by the rule of RoBERTa and
+// MPNet (padding_idx >= 0, see absolute.h). A row that the table does not have is an error.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ class Learned final : public Absolute {
 
  private:
   void check_position(int64_t position) const override;
-  void fill_rows(std::span<const int64_t> positions, float* rows) const override;
-  void fill_rows(std::span<const int64_t> positions, double* rows) const override;
+  void each_row(std::span<const int64_t> positions, const UseRow<float>& use) const override;
+  void each_row(std::span<const int64_t> positions, const UseRow<double>& use) const override;
   double reference_element(int64_t position, int64_t channel) const override;
 
   LearnedConfig config_;

@@ -5,8 +5,8 @@
 //   tensor2tensor  the same halves with θ_i = base^(-i/(D/2 - 1)), i < D/2
 //
 // Odd D, as in public code: the last pair has no cosine (interleaved, split); a zero follows
-// (tensor2tensor). Positions are any integers: there is no table and no maximum. Angles are float64.
-// With padding_idx >= 0, PE[padding_idx] = 0.
+// (tensor2tensor). Positions are any integers: there is no table and no maximum. Angles are
+// float64. With padding_idx >= 0, PE[padding_idx] = 0.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "locant/encodings/absolute.h"
+#include "locant/encodings/phasor.h"
 
 namespace locant {
 
@@ -41,12 +42,12 @@ class Sinusoidal final : public Absolute {
 
  private:
   void check_position(int64_t) const override {}
-  void fill_rows(std::span<const int64_t> positions, float* rows) const override;
-  void fill_rows(std::span<const int64_t> positions, double* rows) const override;
+  void each_row(std::span<const int64_t> positions, const UseRow<float>& use) const override;
+  void each_row(std::span<const int64_t> positions, const UseRow<double>& use) const override;
   double reference_element(int64_t position, int64_t channel) const override;
 
   SinusoidalConfig config_;
-  std::vector<double> theta_;  // (pairs)
+  Phasors phasors_;  // e^{iθ_t·p}
 };
 
 }  // namespace locant

@@ -22,8 +22,8 @@ double Sinusoidal::reference_element(int64_t position, int64_t c) const {
   const int64_t half = config_.dim / 2;
   if (c == 2 * half) return 0;  // the last channel of an odd width
   const int64_t i = c < half ? c : c - half;
-  const double step = std::log(config_.base) / static_cast<double>(half - 1);
-  const double angle = p * std::exp(-step * static_cast<double>(i));
+  const double exponent = static_cast<double>(i) / static_cast<double>(half - 1);
+  const double angle = p / std::pow(config_.base, exponent);
   return c < half ? std::sin(angle) : std::cos(angle);
 }
 
