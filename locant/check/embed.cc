@@ -58,8 +58,9 @@ class EmbedInputs {
     Random random(rows_.seed);
     for (Real& value : x_values_) value = static_cast<Real>(random.symmetric());
     out_values_.assign(x_values_.size(), Real(12345));
-    const Extents strides = check.layout == LayoutKind::blhd ? Extents{D, kBatch * D, 1, 0}
-                                                             : Extents{L * row, row, 1, 0};
+    // Contiguous, channels first, or a slice of wider rows.
+    const Extents strides =
+        check.layout == LayoutKind::blhd ? Extents{L * D, 1, L, 0} : Extents{L * row, row, 1, 0};
     const Extents shape = {kBatch, L, D, 1};
     const auto tokens = [&](std::vector<Real>& values) {
       return View(values.data() + (slice ? D : 0), dtype_of<Real>(), std::span(shape).first(3),

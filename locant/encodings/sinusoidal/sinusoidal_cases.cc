@@ -12,7 +12,7 @@ std::vector<FieldValues> Sinusoidal::cases() {
       {{"heads", 2}, {"head_dim", 8}, {"dim", 37}, {"padding_idx", 0}},
       {{"heads", 2}, {"head_dim", 8}, {"dim", 9}, {"layout", "split"}},
       {{"heads", 2}, {"head_dim", 8}, {"dim", 5}, {"layout", "tensor2tensor"}, {"base", 500000.0}},
-      {{"heads", 1}, {"head_dim", 40}, {"dim", 5000}},
+      {{"heads", 1}, {"head_dim", 40}, {"dim", 515}},
   };
 }
 
