@@ -93,17 +93,18 @@ def test_m2m_100_is_the_tensor2tensor_layout_with_padding(record, dim):
     module = m2m_100.M2M100SinusoidalPositionalEmbedding(50, dim, padding_idx=pad)
     enc = locant.Sinusoidal(dim=dim, layout="tensor2tensor", padding_idx=pad)
     for length, past, tolerance in [(5, 0, 1e-6), (40, 0, 4e-6), (600, 0, 6e-5), (3, 300, 3e-5)]:
+        what = f"M2M100SinusoidalPositionalEmbedding up to {past + length}"
         ids = torch.randint(2, 90, (3, length))
         ids[1, length // 2 :] = pad  # padding on the right, on the left, and within
         ids[2, : length // 3] = pad
         ids[0, length // 2] = pad
         theirs = module(ids, past_key_values_length=past)
         ours = enc.embed(torch.zeros(3, length, dim), start=past, pads=ids == pad)
-        record("M2M100SinusoidalPositionalEmbedding", ours, theirs, tolerance)
+        record(what, ours, theirs, tolerance)
         assert torch.all(ours[ids == pad] == 0)
         theirs = module(inputs_embeds=torch.zeros(3, length, dim), past_key_values_length=past)
         ours = enc.embed(torch.zeros(3, length, dim), start=past)
-        record("M2M100SinusoidalPositionalEmbedding", ours, theirs, tolerance)
+        record(what, ours, theirs, tolerance)
 
 
 def test_xlnet_distances_are_the_split_layout(record):
@@ -144,14 +145,12 @@ def test_bert_counts_from_0(record):
 
 @pytest.mark.parametrize(
     "config, make",
-    [
-        (RobertaConfig(vocab_size=90, hidden_size=24, max_position_embeddings=60), RobertaEmbeddings),
-        (MPNetConfig(vocab_size=90, hidden_size=24, max_position_embeddings=60), MPNetEmbeddings),
-    ],
+    [(RobertaConfig, RobertaEmbeddings), (MPNetConfig, MPNetEmbeddings)],
     ids=["roberta", "mpnet"],
 )
-def test_roberta_and_mpnet_count_real_tokens_from_padding_idx_1(record, config, make):
-    module = without_norm(make(config))
+def test_roberta_and_mpnet_count_real_tokens_from_behind_padding_idx(record, config, make):
+    sizes = config(vocab_size=90, hidden_size=24, max_position_embeddings=60)
+    module = without_norm(make(sizes))
     pad = module.padding_idx
     if hasattr(module, "token_type_embeddings"):
         module.token_type_embeddings.weight.zero_()

@@ -1,4 +1,4 @@
-"""absolute_scores and shift_invariance: against numpy in float64, and by what they must tell apart."""
+"""absolute_scores and shift_invariance, against numpy in float64 and what they must tell apart."""
 
 import numpy as np
 import pytest
@@ -113,7 +113,8 @@ def test_shift_of_a_sinusoid_is_what_numpy_says(rng):
 
     (change,) = locant.shift_invariance(q, k, enc, [23])
     assert change.shift == 23
-    np.testing.assert_allclose(change.worst_change, np.abs(scores(23) - scores(0)).max(), rtol=1e-12)
+    worst = np.abs(scores(23) - scores(0)).max()
+    np.testing.assert_allclose(change.worst_change, worst, rtol=1e-12)
     np.testing.assert_allclose(change.largest_score, np.abs(scores(0)).max(), rtol=1e-12)
 
 
