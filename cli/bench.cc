@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/memory.h"
+#include "cli/settings.h"
 #include "cli/validators.h"
 #include "locant/check/random.h"
 #include "locant/core/error.h"
@@ -68,29 +69,10 @@ struct Tensors {
   View q, k, v, out;
 };
 
-// "max_distance=16" -> fields of those encodings that have it. Fails if none has.
 FieldValues fields_for(const EncodingEntry& entry, const BenchFlags& flags) {
   FieldValues out = {{"heads", flags.heads}, {"head_dim", flags.head_dim}};
-  for (const std::string& setting : flags.set) {
-    const size_t equals = setting.find('=');
-    require(equals != std::string::npos, "bench", "--set takes key=value, got '", setting, "'");
-    const std::string key = setting.substr(0, equals);
-    for (const Field& field : entry.fields)
-      if (field.name == key) out[key] = parse_field(entry.name, field, setting.substr(equals + 1));
-  }
+  apply_settings(entry, flags.set, out);
   return out;
-}
-
-void require_known_settings(const std::vector<const EncodingEntry*>& entries,
-                            const BenchFlags& flags) {
-  for (const std::string& setting : flags.set) {
-    const std::string key = setting.substr(0, setting.find('='));
-    const bool known = std::any_of(entries.begin(), entries.end(), [&](const EncodingEntry* entry) {
-      return std::any_of(entry->fields.begin(), entry->fields.end(),
-                         [&](const Field& field) { return field.name == key; });
-    });
-    require(known, "bench", "--set ", key, ": no chosen encoding has this field (see locant list)");
-  }
 }
 
 // `none` comes first: it is what the others are compared with.
@@ -221,7 +203,7 @@ int bench(BenchFlags flags) {
     require(flags.q_len <= length, "bench", "--q-len ", flags.q_len, " is longer than length ",
             length);
   const std::vector<const EncodingEntry*> entries = chosen_encodings(flags);
-  require_known_settings(entries, flags);
+  require_known_settings("bench", entries, flags.set);
   Encodings chosen;
   for (const EncodingEntry* entry : entries) {
     chosen.push_back(entry->make(fields_for(*entry, flags)));

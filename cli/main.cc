@@ -1,4 +1,4 @@
-// locant list | check | bench | isa
+// locant list | check | bench | shift | isa
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
@@ -36,6 +36,7 @@ int run(int argc, char** argv) {
   add("list", locant::cli::add_list(app));
   add("check", locant::cli::add_check(app));
   add("bench", locant::cli::add_bench(app));
+  add("shift", locant::cli::add_shift(app));
   app.add_subcommand("isa",
                      "Instruction sets compiled in and present on this CPU; * is in use.\n"
                      "LOCANT_ISA=name in the environment chooses another.");

@@ -66,7 +66,7 @@ struct CheckResult {
 //   2 × the error of the reference's loops in float32 + 1e-6    (f32, bf16, f16)
 //   1e-12 × max(1, largest |reference|)                         (f64)
 // of the float64 reference, if the call took the fused kernel, and if that ran on the ISA asked
-// for.
+// for. For encodings that are added to the input, embed() must also equal embed_reference().
 //
 // 16-bit inputs are exact in float32 and float64: the reference sees the very numbers that the
 // kernel converts, and the kernel computes in float32, so the tolerance is float32's. A 16-bit

@@ -7,6 +7,7 @@
 
 #include "locant/attention/stats.h"
 #include "locant/check/check.h"
+#include "locant/check/embed.h"
 #include "locant/check/inputs.h"
 #include "locant/kernels/isa.h"
 
@@ -157,6 +158,11 @@ std::vector<CheckResult> run(const CheckCase& check, std::span<const std::string
       compare("out", before_rounding(got.out, wanted.out, check.out_dtype), wanted.out, false,
               tolerances.out, result);
       compare("lse", got.lse, wanted.lse, true, tolerances.lse, result);
+      if (inputs.encoding->embed_dim() > 0)
+        for (const EmbedAnswer& answer : embed_answers(check, *inputs.encoding)) {
+          compare("embed", answer.got, answer.wanted, true, answer.tolerance, result);
+          result.failure += answer.failure;
+        }
     } catch (const std::exception& error) {
       result.ratio = std::numeric_limits<double>::infinity();
       result.failure += error.what();

@@ -43,6 +43,10 @@ const Parameter& find(const std::string& encoding, const std::vector<Parameter>&
   fail(encoding, "unknown parameter '", name, "'; known: ", known.empty() ? "none" : known);
 }
 
+[[noreturn]] void fail_embed(const std::string& encoding) {
+  fail(encoding, "acts on the scores, it adds nothing to the input; give it to attend() instead");
+}
+
 }  // namespace
 
 Encoding::Encoding(std::string name, std::vector<Parameter> parameters)
@@ -94,6 +98,14 @@ ConstView Encoding::parameter(const std::string& name) const {
 void Encoding::pullback(const Problem&, const Prepared&, const View&, const View&,
                         const TermGradients&, ParameterGradients&) const {
   fail(name_, "gradients are not available in this version");
+}
+
+void Encoding::embed(const ConstView&, const EmbedOptions&, const View&) const {
+  fail_embed(name_);
+}
+
+void Encoding::embed_reference(const ConstView&, const EmbedOptions&, const View&) const {
+  fail_embed(name_);
 }
 
 }  // namespace locant

@@ -9,6 +9,7 @@
 
 #include "locant/core/fields.h"
 #include "locant/core/view.h"
+#include "locant/encodings/embed.h"
 #include "locant/encodings/reference.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
@@ -74,6 +75,16 @@ class Encoding {
   virtual void pullback(const Problem& problem, const Prepared& prepared, const View& dq,
                         const View& dk, const TermGradients& dterms,
                         ParameterGradients& gradients) const;
+
+  // The width D of the inputs that embed() adds to; 0: the encoding acts on the scores only.
+  virtual int64_t embed_dim() const { return 0; }
+
+  // out = x + PE.  x, out (B, L, D) of one type, f32 or f64, any strides; out may be x itself.
+  virtual void embed(const ConstView& x, const EmbedOptions& options, const View& out) const;
+
+  // The same by the paper's formula in plain loops; out is f64. Shares nothing with embed().
+  virtual void embed_reference(const ConstView& x, const EmbedOptions& options,
+                               const View& out) const;
 
   // The paper in plain loops, one sequence at a time; shares nothing with prepare().
   virtual void reference(const ReferenceProblem<double>& problem,

@@ -2,9 +2,11 @@
 
 #include "locant/encodings/alibi/alibi.h"
 #include "locant/encodings/deberta/deberta.h"
+#include "locant/encodings/learned/learned.h"
 #include "locant/encodings/none/none.h"
 #include "locant/encodings/rope/rope.h"
 #include "locant/encodings/shaw/shaw.h"
+#include "locant/encodings/sinusoidal/sinusoidal.h"
 #include "locant/encodings/t5/t5.h"
 
 namespace locant {
@@ -26,11 +28,13 @@ EncodingEntry entry() {
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
       // The empty comments keep one entry to a line.
-      entry<None>(),     //
-      entry<Shaw>(),     //
-      entry<T5>(),       //
-      entry<Alibi>(),    //
-      entry<Deberta>(),  //
+      entry<None>(),        //
+      entry<Sinusoidal>(),  //
+      entry<Learned>(),     //
+      entry<Shaw>(),        //
+      entry<T5>(),          //
+      entry<Alibi>(),       //
+      entry<Deberta>(),     //
       entry<Rope>(),
   };
   return all;

@@ -8,6 +8,13 @@ tensors in give torch tensors out. The encodings are classes of this module: loc
 """
 
 from locant import _locant
+from locant._analysis import (
+    AbsoluteScores,
+    ShiftChange,
+    absolute_scores,
+    embed_reference,
+    shift_invariance,
+)
 from locant._attention import (
     Materialized,
     Sequence,
@@ -26,12 +33,16 @@ __version__ = _locant.__version__
 globals().update({cls.__name__: cls for cls in encodings().values()})
 
 __all__ = [
+    "AbsoluteScores",
     "Encoding",
     "Materialized",
     "Sequence",
+    "ShiftChange",
     "Stats",
+    "absolute_scores",
     "attention",
     "available_isas",
+    "embed_reference",
     "encodings",
     "isa",
     "materialized",
@@ -40,6 +51,7 @@ __all__ = [
     "scores",
     "set_isa",
     "set_num_threads",
+    "shift_invariance",
     "stats",
     *(cls.__name__ for cls in encodings().values()),
 ]

@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 
-from locant import _locant
+from locant import _embed, _locant
 from locant._arrays import readable
 from locant._rope import RopeMethods
 
@@ -62,6 +62,22 @@ class Encoding:
     def parameters(self):
         """The arrays of all parameters, by name."""
         return dict(self._arrays)
+
+    @property
+    def embed_dim(self):
+        """The width D of the inputs that embed adds to; 0: the encoding acts on the scores."""
+        return _locant.embed_dim(self._bound)
+
+    def embed(self, x, *, start=0, positions=None, pads=None, out=None):
+        """x + PE, for encodings that are added to the input: sinusoidal and learned ones.
+
+        x           (B, L, D), float32 or float64, any strides
+        start       position of the first token: the length of a cache
+        positions   (L) or (B, L): rows of PE, as they are, instead
+        pads        (B, L) bool, True at padding: for encodings with a padding_idx
+        out         where to write the result, of x's element type; x itself is allowed
+        """
+        return _embed.embed(self._bound, x, start, positions, pads, out)
 
     def __getattr__(self, name):
         if not name.startswith("_"):

@@ -32,6 +32,12 @@ def _softmax(score):
     return score / score.sum(axis=-1, keepdims=True)
 
 
+def with_tokens(x, change):
+    """(B, H, L, d) -> the same after change(tokens), tokens (B, L, H·d)"""
+    tokens = x.swapaxes(1, 2)
+    return change(tokens.reshape(*tokens.shape[:2], -1)).reshape(tokens.shape).swapaxes(1, 2)
+
+
 def _offsets(length):
     position = np.arange(length)
     return position[None, :] - position[:, None]  # (L, L): pos(j) - pos(i)
@@ -39,6 +45,19 @@ def _offsets(length):
 
 def naive_none(q, k, v, enc):
     return _softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1]))) @ v
+
+
+def naive_sinusoidal(q, k, v, enc):
+    position, dim = np.arange(q.shape[2], dtype=np.float32), enc.embed_dim
+    angle = position[:, None] / 10000 ** (np.arange(0, dim, 2, dtype=np.float32) / dim)
+    table = np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(-1, dim)
+    q, k = (with_tokens(x, lambda tokens: tokens + table) for x in (q, k))
+    return naive_none(q, k, v, enc)
+
+
+def naive_learned(q, k, v, enc):
+    q, k = (with_tokens(x, lambda tokens: tokens + enc.table[: x.shape[2]]) for x in (q, k))
+    return naive_none(q, k, v, enc)
 
 
 def naive_t5(q, k, v, enc):
@@ -98,12 +117,30 @@ def naive_rope(q, k, v, enc):
 
 NAIVE = {
     "none": naive_none,
+    "sinusoidal": naive_sinusoidal,
+    "learned": naive_learned,
     "t5": naive_t5,
     "alibi": naive_alibi,
     "shaw": naive_shaw,
     "deberta": naive_deberta,
     "rope": naive_rope,
 }
+
+
+# --- locant's way --------------------------------------------------------------------------------
+
+
+def ours(q, k, v, enc):
+    if enc.embed_dim:  # added to the input: q and k stand for it, projected by the identity
+        q, k = (with_tokens(x, enc.embed) for x in (q, k))
+    return locant.attention(q, k, v, enc)
+
+
+def exact(q, k, v, enc):
+    if enc.embed_dim:
+        q, k = (with_tokens(x, lambda t: locant.embed_reference(t, enc)) for x in (q, k))
+        v = v.astype(np.float64)
+    return locant.reference(q, k, v, enc)
 
 
 # --- measuring -----------------------------------------------------------------------------------
@@ -114,7 +151,8 @@ def problem(name, heads, length, dim):
     q, k, v = (rng.standard_normal((1, heads, length, dim), dtype=np.float32) for _ in range(3))
     if name == "t5":
         q *= np.float32(dim**-0.5)  # T5 does not scale scores: its trained queries are small
-    encoding = locant.encodings()[name](heads=heads, head_dim=dim, **SETTINGS.get(name, {}))
+    settings = {"max_len": length} if name == "learned" else SETTINGS.get(name, {})
+    encoding = locant.encodings()[name](heads=heads, head_dim=dim, **settings)
     for parameter, values in encoding.parameters().items():
         setattr(encoding, parameter, rng.standard_normal(values.shape, dtype=np.float32))
     return q, k, v, encoding
@@ -153,15 +191,15 @@ def extra_memory_apart(name, way, size):
 def measure(name, size):
     q, k, v, encoding = problem(name, *size)
     naive = NAIVE.get(name)
-    exact = locant.reference(q, k, v, encoding)
+    right = exact(q, k, v, encoding)
     row = {
         "encoding": name,
-        "error": float(np.abs(locant.attention(q, k, v, encoding) - exact).max()),
-        "ms": best_of(lambda: locant.attention(q, k, v, encoding), 0.5),
+        "error": float(np.abs(ours(q, k, v, encoding) - right).max()),
+        "ms": best_of(lambda: ours(q, k, v, encoding), 0.5),
         "mb": extra_memory_apart(name, "locant", size),
     }
     if naive:
-        row["naive error"] = float(np.abs(naive(q, k, v, encoding) - exact).max())
+        row["naive error"] = float(np.abs(naive(q, k, v, encoding) - right).max())
         row["naive ms"] = best_of(lambda: naive(q, k, v, encoding), 0.5)
         row["naive mb"] = extra_memory_apart(name, "naive", size)
     return row
@@ -184,7 +222,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.memory:
         name, way, *size = arguments.memory
-        function = locant.attention if way == "locant" else NAIVE[name]
+        function = ours if way == "locant" else NAIVE[name]
         print(json.dumps(extra_memory(function, problem(name, *map(int, size)))))
         return
 

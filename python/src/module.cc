@@ -3,7 +3,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "analysis.h"
 #include "attention.h"
+#include "embed.h"
 #include "encoding.h"
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
@@ -21,6 +23,8 @@ NB_MODULE(_locant, module) {
   locant::python::bind_options(module);
   locant::python::bind_attention(module);
   locant::python::bind_rope(module);
+  locant::python::bind_embed(module);
+  locant::python::bind_analysis(module);
 
   module.def("isa", &locant::isa);
   module.def("set_isa", &locant::set_isa, nb::arg("name"));
