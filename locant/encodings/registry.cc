@@ -4,6 +4,8 @@
 #include "locant/encodings/none/none.h"
 #include "locant/encodings/shaw/shaw.h"
 #include "locant/encodings/t5/t5.h"
+#include "locant/encodings/transformer_xl/transformer_xl.h"
+#include "locant/encodings/xlnet/xlnet.h"
 
 namespace locant {
 namespace {
@@ -23,10 +25,8 @@ EncodingEntry entry() {
 
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
-      entry<None>(),
-      entry<T5>(),
-      entry<Shaw>(),
-      entry<Deberta>(),
+      entry<None>(),          entry<T5>(),    entry<Shaw>(),
+      entry<TransformerXL>(), entry<XLNet>(), entry<Deberta>(),
   };
   return all;
 }

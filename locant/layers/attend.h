@@ -26,6 +26,7 @@ struct AttendOptions {
   int64_t prefix = 0;
   ConstView mask = {};  // broadcastable to (B, H, Lq, Lk); see terms/problem.h
   ConstView q_positions = {}, k_positions = {};  // arbitrary position ids, (B | 1, L), int64
+  ConstView q_segments = {}, k_segments = {};    // segment ids, (B | 1, L), int64; both or none
 
   std::optional<double> scale = {};  // c, the factor of all products, instead of the encoding's
   View lse = {};                     // (B, H, Lq) output, or empty

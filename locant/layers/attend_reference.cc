@@ -34,8 +34,9 @@ double mask_at(const ConstView& mask, int64_t b, int64_t h, int64_t i, int64_t j
   return element(mask, index[0], index[1], index[2], index[3]);
 }
 
-int64_t position_at(const ConstView& positions, int64_t b, int64_t row) {
-  return *positions.at<int64_t>(positions.shape[0] > 1 ? b : 0, row);
+// ids[b, row] of position or segment ids (B | 1, L).
+int64_t id_at(const ConstView& ids, int64_t b, int64_t row) {
+  return *ids.at<int64_t>(ids.shape[0] > 1 ? b : 0, row);
 }
 
 template <class Real>
@@ -76,11 +77,17 @@ ReferenceProblem<Real> problem_of(const Problem& problem, const Sequence& s, con
   p.k = dense_rows<Real>(k, s.batch, s.k_begin, s.k_len);
   p.v = dense_rows<Real>(v, s.batch, s.k_begin, s.k_len);
   for (int64_t i = 0; i < s.q_len; ++i)
-    p.q_pos.push_back(problem.q_positions ? position_at(problem.q_positions, s.batch, s.q_begin + i)
+    p.q_pos.push_back(problem.q_positions ? id_at(problem.q_positions, s.batch, s.q_begin + i)
                                           : s.q_start + i);
   for (int64_t j = 0; j < s.k_len; ++j)
-    p.k_pos.push_back(problem.k_positions ? position_at(problem.k_positions, s.batch, s.k_begin + j)
+    p.k_pos.push_back(problem.k_positions ? id_at(problem.k_positions, s.batch, s.k_begin + j)
                                           : s.k_start + j);
+  if (problem.q_segments) {
+    for (int64_t i = 0; i < s.q_len; ++i)
+      p.q_segments.push_back(id_at(problem.q_segments, s.batch, s.q_begin + i));
+    for (int64_t j = 0; j < s.k_len; ++j)
+      p.k_segments.push_back(id_at(problem.k_segments, s.batch, s.k_begin + j));
+  }
 
   const bool boolean = problem.mask && problem.mask.dtype == DType::boolean;
   const bool additive = problem.mask && !boolean;
@@ -108,6 +115,7 @@ template <class Real>
 void attend_by_loops(const ConstView& q, const ConstView& k, const ConstView& v,
                      const Encoding& encoding, const AttendOptions& options, const View& out) {
   const Problem problem = make_problem(q, k, v, options);
+  encoding.check_segments(problem);
   const int64_t B = problem.batch, H = problem.heads, Lq = problem.q_len, dv = problem.value_dim;
   require_output(out, "out", std::vector<int64_t>{B, H, Lq, dv});
   if (options.lse) require_output(options.lse, "lse", std::vector<int64_t>{B, H, Lq});
