@@ -9,6 +9,7 @@
 #include "locant/core/executor.h"
 #include "locant/kernels/isa.h"
 #include "options.h"
+#include "two_stream.h"
 
 NB_MODULE(_locant, module) {
   namespace nb = nanobind;
@@ -19,6 +20,7 @@ NB_MODULE(_locant, module) {
   locant::python::bind_encoding(module);
   locant::python::bind_options(module);
   locant::python::bind_attention(module);
+  locant::python::bind_two_stream(module);
 
   module.def("isa", &locant::isa);
   module.def("set_isa", &locant::set_isa, nb::arg("name"));
