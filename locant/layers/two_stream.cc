@@ -1,10 +1,15 @@
 #include "locant/layers/two_stream.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "locant/core/executor.h"
+#include "locant/core/overlap.h"
 #include "locant/kernels/matmul.h"
 #include "locant/layers/attend.h"
 
@@ -27,6 +32,21 @@ void check_shape(const char* name, const ConstView& x, int64_t batch,
 void check_mask(const char* name, const ConstView& mask) {
   require(!mask || mask.dtype != DType::i64, kScope, name, " must be bool or floating point, got ",
           name_of(mask.dtype));
+}
+
+// Both results, before either is computed.
+void check_outputs(const TwoStreamInputs& in, const View& out_h, const View& out_g) {
+  for (const auto& [name, out, q] :
+       {std::tuple("out_h", out_h, in.q_h), std::tuple("out_g", out_g, in.q_g)}) {
+    const Extents shape = {q.shape[0], q.shape[1], q.shape[2], in.v.shape[3]};
+    require(out.rank == 4 && out.shape == shape && out.dtype == q.dtype, kScope, name, " is ",
+            name_of(out.dtype), " ", shape_text(out), " but must be ", name_of(q.dtype), " ",
+            shape_text(shape));
+  }
+  // out_g is complete when the content stream still reads.
+  for (const auto& [name, x] : {std::pair("q_h", in.q_h), std::pair("k", in.k),
+                                std::pair("v", in.v), std::pair("out_h", ConstView(out_h))})
+    require(!may_overlap(out_g, x), kScope, "out_g overlaps ", name, " in memory");
 }
 
 void check(const TwoStreamInputs& in, const TwoStreamOptions& options) {
@@ -137,6 +157,7 @@ struct Buffer {
 void two_stream(const TwoStreamInputs& in, const Encoding& encoding,
                 const TwoStreamOptions& options, const View& out_h, const View& out_g) {
   check(in, options);
+  check_outputs(in, out_h, out_g);
   const auto [B, H, L, d] = in.q_h.shape;
   const int64_t keys = in.k.shape[2], memory = keys - L;
   AttendOptions attending;
@@ -159,10 +180,6 @@ void two_stream(const TwoStreamInputs& in, const Encoding& encoding,
   Visible visible(options, L, keys);
   attending.mask = visible.mask();
   if (options.target_mapping) {
-    const Extents out_shape = {B, H, in.q_g.shape[2], in.v.shape[3]};
-    require(out_g.rank == 4 && out_g.shape == out_shape && out_g.dtype == in.q_g.dtype, kScope,
-            "out_g is ", name_of(out_g.dtype), " ", shape_text(out_g), " but must be ",
-            name_of(in.q_g.dtype), " ", shape_text(out_shape));
     const Buffer q(in.q_g.dtype, {B, H, L, d});
     const Buffer out(in.q_g.dtype, {B, H, L, in.v.shape[3]});
     map_rows(options.target_mapping, /*transposed=*/true, in.q_g, q.view);

@@ -80,10 +80,10 @@ def test_attention_of_the_model(record, calls, name):
         ours = locant.attention(
             q[:, :, memory:], k, v, enc, q_start=memory, causal=True, window=window
         )
-        wide = case["dtype"] == "float64"
+        wide = case["dtype"] == "float64"  # else the peer's angles are float32
         record(
             f"TransfoXLModel {name}, {case['dtype']}",
-            ours, heads_first(call["out"]), 1e-12 if wide else 5e-6,
+            ours, heads_first(call["out"]), 1e-12 if wide else 1e-5,
         )  # fmt: skip
 
 

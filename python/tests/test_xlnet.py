@@ -208,8 +208,9 @@ def test_two_streams_of_the_model(record, monkeypatch, dtype, attn_type, one_hot
                 segments=segments, causal=attn_type == "uni",
             )  # fmt: skip
             what = f"XLNetModel two streams {attn_type}, {name_of(dtype)}"
-            record(what + ", h", out_h, heads_first(call["outputs"][0]), TOLERANCE[dtype])
-            record(what + ", g", out_g, heads_first(call["outputs"][1]), TOLERANCE[dtype])
+            tolerance = 1e-5 if dtype == torch.float32 else TOLERANCE[dtype]  # float32 angles
+            record(what + ", h", out_h, heads_first(call["outputs"][0]), tolerance)
+            record(what + ", g", out_g, heads_first(call["outputs"][1]), tolerance)
         mems = out.mems
         assert cat.shape[0] == (1 + piece) * length
 
