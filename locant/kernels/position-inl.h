@@ -81,21 +81,17 @@ struct PanelStart {
   ptrdiff_t stride = 0;
 };
 
-// S[r, panel] = start[r, panel] + one side's product read along the strip, for the rows of a group.
+// S[r, panel] = start[r, panel] + G[r, row(offset)] for the rows of a group; g (rows, ldg).
 // strip is at the first row's offsets; each further row's begin one lower.
-template <Side kSide, Slope kSlope, class T>
-HWY_INLINE void AddSheared(const T* g, ptrdiff_t ldg, const Index<T>* strip, size_t rows,
-                           PanelStart<T> start, T* s, size_t lds) {
+template <Slope kSlope, class T>
+HWY_INLINE void AddQuerySide(const T* g, ptrdiff_t ldg, const Index<T>* strip, size_t rows,
+                             PanelStart<T> start, T* s, size_t lds) {
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
-  const Index<T> rise = std::min<Index<T>>(strip[kPanel<T> - 1] - (strip - (rows - 1))[0],
-                                           static_cast<Index<T>>(kN - 1));
   for (size_t r = 0; r < rows; ++r) {
     Unroll<2>([&](auto half) HWY_ATTR {
       constexpr size_t kOffset = half * kN;
-      const Index<T>* at = strip - r + kOffset;
-      const Vec<T> x = kSide == Side::query ? ReadQuerySide<kSlope>(g, at)
-                                            : ReadKeySide<kSlope>(g + kOffset, at, rise);
+      const Vec<T> x = ReadRow<kSlope>(g, strip - r + kOffset);
       hn::StoreU(hn::Add(x, hn::LoadU(d, start.at + kOffset)), d, s + kOffset);
     });
     g += ldg;
@@ -104,19 +100,37 @@ HWY_INLINE void AddSheared(const T* g, ptrdiff_t ldg, const Index<T>* strip, siz
   }
 }
 
-template <Side kSide, class T>
-HWY_INLINE void AddShearedPanel(Slope slope, const T* g, ptrdiff_t ldg, const Index<T>* strip,
-                                size_t rows, PanelStart<T> start, T* s, size_t lds) {
+template <class T>
+HWY_INLINE void AddQuerySide(Slope slope, const T* g, ptrdiff_t ldg, const Index<T>* strip,
+                             size_t rows, PanelStart<T> start, T* s, size_t lds) {
   switch (slope) {
     case Slope::constant:
-      return AddSheared<kSide, Slope::constant>(g, ldg, strip, rows, start, s, lds);
+      return AddQuerySide<Slope::constant>(g, ldg, strip, rows, start, s, lds);
     case Slope::linear:
-      return AddSheared<kSide, Slope::linear>(g, ldg, strip, rows, start, s, lds);
+      return AddQuerySide<Slope::linear>(g, ldg, strip, rows, start, s, lds);
     case Slope::unit:
-      return AddSheared<kSide, Slope::unit>(g, ldg, strip, rows, start, s, lds);
+      return AddQuerySide<Slope::unit>(g, ldg, strip, rows, start, s, lds);
     case Slope::any:
-      return AddSheared<kSide, Slope::any>(g, ldg, strip, rows, start, s, lds);
+      return AddQuerySide<Slope::any>(g, ldg, strip, rows, start, s, lds);
   }
+}
+
+// S[r, panel] = start[r, panel] + G[row(offset), panel] for the rows of a group; g (table rows,
+// panel).
+template <size_t kRows, class T>
+HWY_INLINE void AddKeySide(const T* g, const Index<T>* strip, PanelStart<T> start, T* s,
+                           size_t lds) {
+  const hn::ScalableTag<T> d;
+  constexpr size_t kN = kLanes<T>;
+  Unroll<2>([&](auto half) HWY_ATTR {
+    constexpr size_t kOffset = half * kN;
+    Vec<T> x[kN + kRows - 1];
+    ReadDiagonals<kRows>(g + kOffset, strip + kOffset - (kRows - 1), x);
+    Unroll<kRows>([&](auto r) HWY_ATTR {
+      const T* from = start.at + static_cast<ptrdiff_t>(r) * start.stride + kOffset;
+      hn::StoreU(hn::Add(x[kRows - 1 - r], hn::LoadU(d, from)), d, s + r * lds + kOffset);
+    });
+  });
 }
 
 // scale·<x, T[row(offset)]> on one block of keys.
@@ -164,8 +178,7 @@ struct ProjectionBlock {
   // G[p, row, :] = T[row]·K panel p, for the rows that the panel's offsets reach.
   void build_key_side(const Matrix& m, T scale, const KeyBlock<T>& block, Arena& arena) {
     constexpr size_t kP = kPanel<T>;
-    // The last panel's reads may run on for a few rows that no lane selects.
-    g = arena.take<T>((block.panels * strip.count + kLanes<T>)*kP);
+    g = arena.take<T>(block.panels * strip.count * kP);
     const Rows<T> rows = RowsOf<T>(m, strip.lo, strip.count, block.depth, scale, Matrix{}, arena);
     for (size_t p = 0; p < block.panels; ++p) {
       const size_t first = static_cast<size_t>(strip.rows[p * kP]);
@@ -189,33 +202,67 @@ struct ProjectionBlock {
   // starts, or in the rows' offsets.   starts (panels of the group);  s at the group's first panel
   void add(const KeyBlock<T>& block, const RowGroup& group, PanelStart<T>* starts, T* offset, T* s,
            size_t lds) {
-    constexpr size_t kP = kPanel<T>;
     if (side == Side::query) {
-      const size_t last_row = group.row + group.count - 1;
-      const Index<T> lo = strip.rows[StripStart(block, last_row, group.panel_begin)];
-      const Index<T> hi = strip.rows[StripStart(block, group.row, group.panel_end) - 1];
-      if (lo == hi) return add_single_row(block, group, lo, offset);
-      multiply_query_side(block, group, lo, hi);
+      add_query_side(block, group, starts, offset, s, lds);
+    } else {
+      WithRows(group.count,
+               [&](auto count) HWY_ATTR { add_key_side<count>(block, group, starts, s, lds); });
     }
+  }
+
+  void add_query_side(const KeyBlock<T>& block, const RowGroup& group, PanelStart<T>* starts,
+                      T* offset, T* s, size_t lds) {
+    constexpr size_t kP = kPanel<T>;
+    const size_t last_row = group.row + group.count - 1;
+    const Index<T> lo = strip.rows[StripStart(block, last_row, group.panel_begin)];
+    const Index<T> hi = strip.rows[StripStart(block, group.row, group.panel_end) - 1];
+    if (lo == hi) return add_single_row(block, group, lo, offset);
+    multiply_query_side(block, group, lo, hi);
     for (size_t p = group.panel_begin; p < group.panel_end; ++p, ++starts, s += kP) {
       const size_t e = StripStart(block, group.row, p);
       const Slope slope = strip.slope(e - (group.count - 1), e + kP - 1);
-      const bool fresh = starts->at == block.zeros;
-      const T* panel = side == Side::key ? g + p * strip.count * kP : g;
-      if (side == Side::query && slope == Slope::linear && fresh) {
-        *starts = {panel + strip.rows[e], static_cast<ptrdiff_t>(ldg) - 1};
-      } else if (side == Side::key && slope == Slope::constant && fresh) {
-        *starts = {panel + static_cast<size_t>(strip.rows[e]) * kP, 0};
+      if (slope == Slope::linear && starts->at == block.zeros) {
+        *starts = {g + strip.rows[e], static_cast<ptrdiff_t>(ldg) - 1};
       } else {
-        if (side == Side::query) {
-          AddShearedPanel<Side::query>(slope, panel, static_cast<ptrdiff_t>(ldg), strip.rows + e,
-                                       group.count, *starts, s, lds);
-        } else {
-          AddShearedPanel<Side::key>(slope, panel, 0, strip.rows + e, group.count, *starts, s, lds);
-        }
+        AddQuerySide(slope, g, static_cast<ptrdiff_t>(ldg), strip.rows + e, group.count, *starts, s,
+                     lds);
         *starts = {s, static_cast<ptrdiff_t>(lds)};
       }
     }
+  }
+
+  template <size_t kRows>
+  void add_key_side(const KeyBlock<T>& block, const RowGroup& group, PanelStart<T>* starts, T* s,
+                    size_t lds) const {
+    constexpr size_t kP = kPanel<T>;
+    for (size_t p = group.panel_begin; p < group.panel_end; ++p, ++starts, s += kP) {
+      prefetch_key_side(block, group, p);
+      const size_t e = StripStart(block, group.row, p);
+      const T* panel = g + p * strip.count * kP;
+      const bool constant = strip.rows[e - (kRows - 1)] == strip.rows[e + kP - 1];
+      if (constant && starts->at == block.zeros) {
+        *starts = {panel + static_cast<size_t>(strip.rows[e]) * kP, 0};
+      } else {
+        AddKeySide<kRows>(panel, strip.rows + e, *starts, s, lds);
+        *starts = {s, static_cast<ptrdiff_t>(lds)};
+      }
+    }
+  }
+
+  // The products are as large as the second-level cache, and every row group reads a narrow
+  // diagonal of them. Asks for the next panel's rows, and for the few that the next group will be
+  // the first to read in this panel.
+  void prefetch_key_side(const KeyBlock<T>& block, const RowGroup& group, size_t p) const {
+    constexpr size_t kP = kPanel<T>;
+    const auto prefetch = [&](size_t panel, size_t first_e, size_t last_e) {
+      const size_t first = static_cast<size_t>(strip.rows[first_e]);
+      const size_t last = static_cast<size_t>(strip.rows[last_e]);
+      PrefetchRows(g + (panel * strip.count + first) * kP, static_cast<int64_t>(kP),
+                   last + 1 - first, kP);
+    };
+    const size_t e = StripStart(block, group.row, p) - (group.count - 1);
+    if (p + 1 < group.panel_end) prefetch(p + 1, e + kP, e + 2 * kP + group.count - 2);
+    if (e > kMaxRows) prefetch(p, e - kMaxRows, e - 1);
   }
 
   // offset[r] += <x_r, T[row]>

@@ -4,8 +4,9 @@
 //   unshear  W[i, row] = sum of P[i,j] over the j with row(d) = row
 //
 // A strip holds row(d) - lo for consecutive offsets; along a row of S it is read upwards from
-// strip[e]. It never decreases. Where it is constant, or rises by one per offset, or by at most
-// one, there is something faster than a gather.
+// strip[e]. It never decreases. On the query side, where it is constant, or rises by one per
+// offset, or by at most one, there is something faster than a gather; on the key side the rows of
+// a group share their reads, whatever the strip.
 
 #if defined(LOCANT_KERNELS_SHEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_SHEAR_INL_H_
@@ -39,7 +40,7 @@ HWY_INLINE Slope SlopeOf(const Index<T>* strip, size_t first, size_t last, bool 
 
 // G[0, strip[0 .. N)] for one row g of G.
 template <Slope kSlope, class T>
-HWY_INLINE Vec<T> ReadQuerySide(const T* g, const Index<T>* strip) {
+HWY_INLINE Vec<T> ReadRow(const T* g, const Index<T>* strip) {
   const hn::ScalableTag<T> d;
   const hn::ScalableTag<Index<T>> di;
   if constexpr (kSlope == Slope::constant) {
@@ -55,52 +56,31 @@ HWY_INLINE Vec<T> ReadQuerySide(const T* g, const Index<T>* strip) {
   }
 }
 
-// Lane l of the result is lane l of the vector at p + l·kPanel, for the kCount vectors from p:
-// halves are combined by blends, log2(N) deep.
-template <size_t kCount, class T>
-HWY_INLINE Vec<T> Diagonal(const T* p) {
-  const hn::ScalableTag<T> d;
-  if constexpr (kCount == 1) {
-    return hn::Load(d, p);
-  } else {
-    constexpr size_t kHalf = kCount / 2;
-    const Vec<T> lower = Diagonal<kHalf>(p);
-    const Vec<T> upper = Diagonal<kHalf>(p + kHalf * kPanel<T>);
+// Lane l of x[y] becomes lane l of x[y + l], for the kCount - N + 1 first y: one blend per bit of
+// l.
+template <size_t kBit, size_t kCount, class T>
+HWY_INLINE void ClimbByLane(Vec<T>* x) {
+  if constexpr (kBit < kLanes<T>) {
+    const hn::ScalableTag<T> d;
     const hn::ScalableTag<Index<T>> di;
-    const auto bit = hn::Set(di, static_cast<Index<T>>(kHalf));
-    const auto take = hn::TestBit(hn::Iota(di, 0), bit);
-    return hn::IfThenElse(hn::RebindMask(d, take), upper, lower);
+    const auto climbs =
+        hn::RebindMask(d, hn::TestBit(hn::Iota(di, 0), hn::Set(di, static_cast<Index<T>>(kBit))));
+    Unroll<kCount - kBit>([&](auto y)
+                              HWY_ATTR { x[y] = hn::IfThenElse(climbs, x[y + kBit], x[y]); });
+    ClimbByLane<2 * kBit, kCount - kBit, T>(x);
   }
 }
 
-// G[strip[l], l] for the N lanes l at g; rows of G are kPanel apart. Unit slope: no lane is more
-// than `rise` rows above the first. (A bound for the whole panel rather than the exact rise of
-// these lanes: blends that change nothing are cheaper than a loop whose length the CPU cannot
-// predict.)
-template <Slope kSlope, class T>
-HWY_INLINE Vec<T> ReadKeySide(const T* g, const Index<T>* strip, Index<T> rise) {
+// x[y], lane l = G[strip[y + l], l] for y < kRows: what kRows neighbouring queries read, the last
+// of them first. g (table rows, panel), at one vector of the panel.  x (N + kRows - 1): scratch,
+// too. N + kRows - 1 loads serve all of them, whatever the strip's steps.
+template <size_t kRows, class T>
+HWY_INLINE void ReadDiagonals(const T* g, const Index<T>* strip, Vec<T>* x) {
   const hn::ScalableTag<T> d;
-  const hn::ScalableTag<Index<T>> di;
-  constexpr size_t kP = kPanel<T>;
-  const T* p = g + static_cast<size_t>(strip[0]) * kP;
-  if constexpr (kSlope == Slope::constant) {
-    return hn::Load(d, p);
-  } else if constexpr (kSlope == Slope::linear) {
-    return Diagonal<kLanes<T>>(p);
-  } else if constexpr (kSlope == Slope::unit) {
-    // Neighbouring rows, blended in at the lanes that have climbed that far.
-    const auto climbed = hn::Sub(hn::LoadU(di, strip), hn::Set(di, strip[0]));
-    Vec<T> out = hn::Load(d, p);
-    for (Index<T> step = 0; step < rise; ++step) {
-      p += kP;
-      const auto reached = hn::Gt(climbed, hn::Set(di, step));
-      out = hn::IfThenElse(hn::RebindMask(d, reached), hn::Load(d, p), out);
-    }
-    return out;
-  } else {
-    const auto rows = hn::ShiftLeft<hwy::CeilLog2(kP)>(hn::LoadU(di, strip));
-    return hn::GatherIndex(d, g, hn::Add(rows, hn::Iota(di, 0)));
-  }
+  constexpr size_t kCount = kLanes<T> + kRows - 1;
+  Unroll<kCount>(
+      [&](auto y) HWY_ATTR { x[y] = hn::Load(d, g + static_cast<size_t>(strip[y]) * kPanel<T>); });
+  ClimbByLane<1, kCount, T>(x);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -26,7 +26,7 @@ struct RowMap {
 };
 
 // True if no step is larger than 1: then a run of n offsets touches at most n rows, and kernels
-// expand rows with permutations and blends instead of gathers.
+// expand rows of the query side with permutations instead of gathers.
 bool has_unit_steps(const RowMap& map);
 
 // bias[h, offset] = values[h][offset - first], beyond the ends continued with a slope per head.
