@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -126,6 +127,11 @@ int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t h
   const int64_t width = d_model > 0 ? d_model : heads * head_dim;
   require(width % 2 == 0, scope, "d_model must be even: half sines, half cosines; got ", width);
   return width;
+}
+
+int64_t farthest_distance(int64_t clamp_len) {
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;  // twice it still fits
+  return clamp_len > 0 ? std::min(clamp_len, kNoLimit) : kNoLimit;
 }
 
 }  // namespace locant

@@ -49,4 +49,7 @@ class RelativeSinusoid {
 int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t heads,
                             int64_t head_dim);
 
+// The largest |r| that is told apart: clamp_len if it is > 0, else practically none.
+int64_t farthest_distance(int64_t clamp_len);
+
 }  // namespace locant

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "locant/encodings/checks.h"
 
 namespace locant {
 namespace {
-
-constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;
 
 int64_t model_width(const TransformerXLConfig& config) {
   return checked_model_width(TransformerXL::kName, config.d_model, config.heads, config.head_dim);
@@ -57,7 +54,7 @@ TransformerXL::TransformerXL(const TransformerXLConfig& config)
     : Encoding(kName, parameters_of(checked(config))),
       config_(config),
       sinusoid_(kName, config.heads, config.head_dim, model_width(config),
-                {config.clamp_len > 0 ? -config.clamp_len : -kNoLimit, kNoLimit}) {}
+                {-farthest_distance(config.clamp_len), farthest_distance(/*clamp_len=*/0)}) {}
 
 int64_t TransformerXL::same_length_window(int64_t q_len, int64_t memory, int64_t mem_len) {
   require(q_len >= 1 && memory >= 0, kName, "same_length needs q_len >= 1 and memory >= 0, got ",

@@ -1,7 +1,6 @@
 #include "locant/encodings/xlnet/xlnet.h"
 
 #include <cmath>
-#include <limits>
 
 #include "locant/encodings/checks.h"
 
@@ -44,8 +43,7 @@ std::vector<Parameter> parameters_of(const XLNetConfig& config) {
 
 // Offsets beyond which r no longer changes.
 Problem::Offsets reach_of(const XLNetConfig& config) {
-  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;
-  const int64_t farthest = config.clamp_len > 0 ? config.clamp_len : kNoLimit;
+  const int64_t farthest = farthest_distance(config.clamp_len);
   return {-farthest, config.attn_type == "uni" ? 0 : farthest};
 }
 
