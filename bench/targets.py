@@ -64,6 +64,12 @@ TARGETS = [
     Target("best DeBERTa peer ÷ deberta", best_peer_over_ours("deberta"),
            {128: 3.0, 512: 2.2, 2048: 4.0, 4096: 4.5}, at_least=True),
     Target("shaw ÷ none", over(("shaw", OURS), NONE), {512: 1.3, 2048: 1.25, 4096: 1.25}),
+    Target("transformer_xl ÷ none_causal", over(("transformer_xl", OURS), ("none_causal", OURS)),
+           {512: 1.8, 2048: 1.7, 4096: 1.7}),
+    Target("xlnet ÷ none", over(("xlnet", OURS), NONE), {512: 1.8, 2048: 1.7, 4096: 1.7}),
+    Target("best Transformer-XL peer ÷ ours", best_peer_over_ours("transformer_xl"), {2048: 6.0},
+           at_least=True),
+    Target("best XLNet peer ÷ ours", best_peer_over_ours("xlnet"), {2048: 6.0}, at_least=True),
     Target("none_causal ÷ none", over(("none_causal", OURS), NONE), {2048: 0.6, 4096: 0.6}),
     # Not 0.5: with two cores of one machine, memory and clock are shared.
     Target("single head, 2 threads ÷ 1", over(("single_head", OURS),

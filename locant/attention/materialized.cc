@@ -80,9 +80,14 @@ class Computation {
       plus_.push_back(dense<T>(projection.plus));
     }
     for (const ValueTerm& value : terms.values) value_tables_.emplace_back(value.table);
+    for (const SegmentTerm& segment : terms.segments) {
+      segment_tables_.emplace_back(segment.table);
+      segment_plus_.push_back(dense<T>(segment.plus));
+    }
     talking_logits_ = dense<T>(extras.talking_logits);
     talking_probabilities_ = dense<T>(extras.talking_probabilities);
-    count_ = 1 + static_cast<int64_t>(terms.biases.size() + terms.projections.size());
+    count_ = 1 + static_cast<int64_t>(terms.biases.size() + terms.projections.size() +
+                                      terms.segments.size());
   }
 
   Materialized run() {
@@ -95,6 +100,8 @@ class Computation {
         result.scores.emplace_back(bias.name, std::vector<double>(pairs));
       for (const Projection& projection : terms_.projections)
         result.scores.emplace_back(projection.name, std::vector<double>(pairs));
+      for (const SegmentTerm& segment : terms_.segments)
+        result.scores.emplace_back(segment.name, std::vector<double>(pairs));
     }
     clear_outputs();
 
@@ -223,19 +230,35 @@ class Computation {
         const T scale = static_cast<T>(projection.scale);
         if (projection.side == Side::query) {
           load_query(s, h, i, plus_[n], w.x);
-          each_key(term++, [&](int64_t j) {
-            const T* table = row(j);
-            T sum = 0;
-            for (int64_t c = 0; c < p_.head_dim; ++c) sum += w.x[c] * table[c];
-            return scale * sum;
-          });
+          each_key(term++, [&](int64_t j) { return scale * dot(w.x.data(), row(j)); });
         } else {
           const T* plus = plus_[n].empty() ? nullptr : &plus_[n][h * p_.head_dim];
           each_key(term++,
                    [&](int64_t j) { return scale * dot_key(s, h, j, plus, row(j), w.row); });
         }
       }
+      for (size_t n = 0; n < segment_tables_.size(); ++n) {
+        load_query(s, h, i, segment_plus_[n], w.x);
+        const T scale = static_cast<T>(terms_.segments[n].scale);
+        each_key(term++, [&](int64_t j) {
+          return scale * dot(w.x.data(), segment_tables_[n].row(h, other_segment(s, i, j)));
+        });
+      }
     }
+  }
+
+  // 0 if query i and key j are of the same segment, else 1.
+  int64_t other_segment(const Sequence& s, int64_t i, int64_t j) const {
+    const auto id = [&](const ConstView& ids, int64_t row) {
+      return *ids.at<int64_t>(ids.shape[0] == 1 ? 0 : s.batch, row);
+    };
+    return id(p_.q_segments, s.q_begin + i) != id(p_.k_segments, s.k_begin + j);
+  }
+
+  T dot(const T* x, const T* y) const {
+    T sum = 0;
+    for (int64_t c = 0; c < p_.head_dim; ++c) sum += x[c] * y[c];
+    return sum;
   }
 
   // x = q_i + plus[h]
@@ -315,10 +338,10 @@ class Computation {
   const Terms& terms_;
   const View out_, lse_;
   const bool keep_;
-  int64_t count_ = 1;  // score terms: content, biases, projections
+  int64_t count_ = 1;  // score terms: content, biases, projections, segments
   std::vector<T> query_plus_, talking_logits_, talking_probabilities_;
-  std::vector<Table<T>> tables_, value_tables_;
-  std::vector<std::vector<T>> plus_;
+  std::vector<Table<T>> tables_, value_tables_, segment_tables_;
+  std::vector<std::vector<T>> plus_, segment_plus_;
 };
 
 void check_talking(const char* name, const ConstView& weights, int64_t heads) {

@@ -21,7 +21,8 @@ enum Factor {
   kPoison,
   kScale,
   kTiling,
-  kFactors
+  kFactors,
+  kSegments = kFactors  // only for encodings that use them
 };
 
 constexpr std::array kBatches = {BatchKind::full, BatchKind::right_padded, BatchKind::left_padded,
@@ -31,6 +32,7 @@ constexpr std::array kVisibles = {VisibleKind::all, VisibleKind::causal, Visible
 constexpr std::array kMasks = {MaskKind::none, MaskKind::boolean, MaskKind::additive,
                                MaskKind::empty_rows};
 constexpr std::array kLayouts = {LayoutKind::bhld, LayoutKind::blhd, LayoutKind::fused_qkv};
+constexpr std::array kSegmentKinds = {SegmentKind::none, SegmentKind::runs, SegmentKind::scattered};
 
 struct Types {
   DType in, out;
@@ -97,6 +99,7 @@ CheckCase case_of(const EncodingEntry& entry, const std::vector<int>& row, int64
   out.poisoned = kPoisons[row[kPoison]];
   out.scale = kScales[row[kScale]];
   out.tiling = kTilings[row[kTiling]];
+  if (row.size() > kSegments) out.segments = kSegmentKinds[row[kSegments]];
   return out;
 }
 
@@ -117,6 +120,11 @@ const char* word(LayoutKind kind) {
   return words[static_cast<size_t>(kind)];
 }
 
+const char* word(SegmentKind kind) {
+  constexpr std::array words = {"no segments", "runs of segments", "scattered segments"};
+  return words[static_cast<size_t>(kind)];
+}
+
 }  // namespace
 
 std::string describe(const CheckCase& check) {
@@ -128,6 +136,7 @@ std::string describe(const CheckCase& check) {
   text << ", kv_heads=" << check.kv_heads << " q_len=" << check.q_len << " k_len=" << check.k_len
        << " q_start=" << check.q_start << " k_start=" << check.k_start
        << " rows=" << check.tiling.rows << " keys=" << check.tiling.keys;
+  if (check.segments != SegmentKind::none) text << ", " << word(check.segments);
   if (check.poisoned) text << ", poisoned";
   if (check.scale) text << ", scale=" << *check.scale;
   return text.str();
@@ -147,6 +156,7 @@ std::vector<CheckCase> check_cases(const EncodingEntry& entry) {
   levels[kPoison] = kPoisons.size();
   levels[kScale] = kScales.size();
   levels[kTiling] = kTilings.size();
+  if (entry.make(entry.cases.front())->uses_segments()) levels.push_back(kSegmentKinds.size());
   const Compatible compatible = [&](const FactorLevel& x, const FactorLevel& y) {
     if (x.factor != kConfiguration || y.factor != kGroup) return true;
     const int64_t heads = integer(entry, x.level, "heads");

@@ -29,6 +29,12 @@ enum class LayoutKind : uint8_t {
   fused_qkv,  // q, k and v are slices of one (B, L, H + 2·Hkv, d)
 };
 
+enum class SegmentKind : uint8_t {
+  none,
+  runs,       // per batch row, several panels of one segment and then another
+  scattered,  // one row for the whole batch, token by token
+};
+
 struct CheckCase {
   std::string encoding;
   int64_t number = 0;  // among the encoding's cases; also the seed of its data
@@ -37,8 +43,9 @@ struct CheckCase {
   VisibleKind visible = VisibleKind::all;
   MaskKind mask = MaskKind::none;
   LayoutKind layout = LayoutKind::bhld;
-  DType dtype = DType::f32;      // of q, k, v and the tables: f32, f64, bf16 or f16
-  DType out_dtype = DType::f32;  // the same, or f32 for bf16 and f16
+  DType dtype = DType::f32;                  // of q, k, v and the tables: f32, f64, bf16 or f16
+  DType out_dtype = DType::f32;              // the same, or f32 for bf16 and f16
+  SegmentKind segments = SegmentKind::none;  // for encodings that use them
   int64_t heads = 0, kv_heads = 0, head_dim = 0, q_len = 0, k_len = 0;
   int64_t q_start = 0, k_start = 0;
   bool poisoned = false;        // NaN and infinities in padding, NaN in one key and one value

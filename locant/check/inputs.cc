@@ -1,6 +1,7 @@
 #include "locant/check/inputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "locant/check/random.h"
@@ -11,7 +12,7 @@ namespace {
 constexpr int64_t kPrefix = 13;
 
 // Streams of random numbers: what depends on one is not moved by changes to another.
-enum class Stream : uint64_t { tensors = 1, mask, weights };
+enum class Stream : uint64_t { tensors = 1, mask, weights, segments };
 
 Random random_for(const CheckCase& check, Stream stream) {
   return Random(static_cast<uint64_t>(check.number) * 8 + static_cast<uint64_t>(stream));
@@ -64,6 +65,7 @@ CheckInputs<Real>::CheckInputs(const CheckCase& check) {
   make_batch(check, batch);
   make_visible(check);
   make_mask(check, batch);
+  make_segments(check, batch);
   make_encoding_with_weights(check);
   if (check.poisoned) poison();
 }
@@ -222,6 +224,21 @@ void CheckInputs<Real>::make_mask(const CheckCase& check, int64_t batch) {
 }
 
 template <class Real>
+void CheckInputs<Real>::make_segments(const CheckCase& check, int64_t batch) {
+  if (check.segments == SegmentKind::none) return;
+  Random random = random_for(check, Stream::segments);
+  const bool scattered = check.segments == SegmentKind::scattered;
+  const int64_t rows = scattered ? 1 : batch, longest = scattered ? 1 : 60;
+  const auto filled = [&](std::vector<int64_t>& ids, int64_t length) {
+    while (static_cast<int64_t>(ids.size()) < rows * length)
+      ids.insert(ids.end(), 1 + random.below(longest), random.below(3) - 1);
+    return view(ids.data(), {rows, length});
+  };
+  options.q_segments = filled(q_segments_, check.q_len);
+  options.k_segments = filled(k_segments_, check.k_len);
+}
+
+template <class Real>
 void CheckInputs<Real>::make_encoding_with_weights(const CheckCase& check) {
   encoding = make_encoding(check.encoding, check.fields);
   Random random = random_for(check, Stream::weights);
@@ -229,7 +246,9 @@ void CheckInputs<Real>::make_encoding_with_weights(const CheckCase& check) {
     int64_t size = 1;
     for (const int64_t extent : parameter.shape) size *= extent;
     std::vector<Real>& values = buffer(size);
-    for (Real& value : values) value = static_cast<Real>(0.5 * random.symmetric());
+    // What a matrix makes should be of the size of a table's entries.
+    const double size_of_value = 0.5 / std::sqrt(static_cast<double>(parameter.fan_in));
+    for (Real& value : values) value = static_cast<Real>(size_of_value * random.symmetric());
     encoding->set(parameter.name, ConstView(values.data(), dtype_of<Real>(), parameter.shape));
   }
 }

@@ -38,13 +38,14 @@ class CheckInputs {
   void make_out(const CheckCase& check, int64_t batch);
   void make_visible(const CheckCase& check);
   void make_mask(const CheckCase& check, int64_t batch);
+  void make_segments(const CheckCase& check, int64_t batch);
   void make_encoding_with_weights(const CheckCase& check);
   void poison();
 
   std::deque<std::vector<Real>> buffers_;  // a deque: growth moves no buffer
   std::deque<std::vector<Wide>> wide_buffers_;
   std::unique_ptr<bool[]> boolean_mask_;
-  std::vector<int64_t> lengths_, k_lengths_;
+  std::vector<int64_t> lengths_, k_lengths_, q_segments_, k_segments_;
   std::vector<Sequence> sequences_;
 };
 

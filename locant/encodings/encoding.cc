@@ -63,6 +63,7 @@ void Encoding::set(const std::string& name, const ConstView& values) {
   require(values.data != nullptr, name_, name, " must not be null");
   values_[name] = values;
   owned_.erase(name);
+  parameter_changed(name);
 }
 
 void Encoding::check_position_axes(const char* name, const ConstView& positions) const {
@@ -82,7 +83,20 @@ void Encoding::init(uint64_t seed) {
     for (int64_t n = 0; n < size; ++n)
       values[n] = static_cast<float>(parameter.init_std * random_normal(key, n));
     values_.erase(parameter.name);
+    parameter_changed(parameter.name);
   }
+}
+
+void Encoding::project(int64_t first_offset, int64_t last_offset) {
+  require(first_offset <= last_offset, name_, "project needs first_offset <= last_offset, got ",
+          first_offset, " and ", last_offset);
+}
+
+void Encoding::parameter_changed(const std::string&) {}
+
+void Encoding::check_segments(const Problem& problem) const {
+  require(uses_segments() || !problem.q_segments, name_,
+          "has no segment term: leave out q_segments and k_segments");
 }
 
 ConstView Encoding::parameter(const std::string& name) const {

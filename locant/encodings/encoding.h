@@ -22,6 +22,7 @@ struct Parameter {
   std::vector<int64_t> shape;
   std::string shape_in_words;  // "2·max_distance + 1, head_dim"
   double init_std = 0.02;
+  int64_t fan_in = 1;  // products that one result sums: 1 for tables, columns for matrices
   std::string doc;
 };
 
@@ -30,7 +31,7 @@ struct Parameter {
 struct Prepared {
   ConstView q, k;
   Terms terms;
-  std::vector<std::shared_ptr<void>> storage;
+  std::vector<std::shared_ptr<const void>> storage;
 };
 
 // Gradients of the terms, as attention's backward gives them, in the order of Terms. Filled by the
@@ -67,6 +68,17 @@ class Encoding {
   // The parameter's current values, (shape of the description).
   ConstView parameter(const std::string& name) const;
 
+  // Computes once what prepare() would make from weights alone in every call: tables for offsets
+  // pos(key) - pos(query) from first_offset to last_offset. Calls with others still work, without
+  // this saving. set() and init() drop the tables; after changing weights in place, call it again.
+  // Most encodings have no such work.
+  virtual void project(int64_t first_offset, int64_t last_offset);
+
+  // Whether the encoding has a segment term; check_segments fails by name if it has none but the
+  // problem has segments.
+  virtual bool uses_segments() const { return false; }
+  void check_segments(const Problem& problem) const;
+
   // q (B, H, Lq, d), k (B, Hkv, Lk, d) -> prepared q and k, and the terms of the scores.
   virtual Prepared prepare(const Problem& problem, const ConstView& q,
                            const ConstView& k) const = 0;
@@ -94,6 +106,9 @@ class Encoding {
 
  protected:
   Encoding(std::string name, std::vector<Parameter> parameters);
+
+  // Called when set() or init() has given a parameter new values.
+  virtual void parameter_changed(const std::string& name);
 
  private:
   std::string name_;

@@ -8,6 +8,8 @@
 #include "locant/encodings/shaw/shaw.h"
 #include "locant/encodings/sinusoidal/sinusoidal.h"
 #include "locant/encodings/t5/t5.h"
+#include "locant/encodings/transformer_xl/transformer_xl.h"
+#include "locant/encodings/xlnet/xlnet.h"
 
 namespace locant {
 namespace {
@@ -28,13 +30,15 @@ EncodingEntry entry() {
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
       // The empty comments keep one entry to a line.
-      entry<None>(),        //
-      entry<Sinusoidal>(),  //
-      entry<Learned>(),     //
-      entry<Shaw>(),        //
-      entry<T5>(),          //
-      entry<Alibi>(),       //
-      entry<Deberta>(),     //
+      entry<None>(),           //
+      entry<Sinusoidal>(),     //
+      entry<Learned>(),        //
+      entry<Shaw>(),           //
+      entry<TransformerXL>(),  //
+      entry<XLNet>(),          //
+      entry<T5>(),             //
+      entry<Alibi>(),          //
+      entry<Deberta>(),        //
       entry<Rope>(),
   };
   return all;

@@ -20,6 +20,7 @@
 #include "locant/kernels/mask-inl.h"
 #include "locant/kernels/pack-inl.h"
 #include "locant/kernels/position-inl.h"
+#include "locant/kernels/segment-inl.h"
 #include "locant/kernels/softmax-inl.h"
 #include "locant/kernels/thin-inl.h"
 
@@ -107,6 +108,19 @@ class ForwardKernel {
     for (const Projection& term : terms_.projections)
       x_.push_back(term.side == Side::query ? query_rows(term.plus)
                                             : std::vector<Rows<T>>(heads()));
+    begin_segments();
+  }
+
+  // Both products of every row with the segment tables; the select follows per block of keys.
+  void begin_segments() {
+    if (terms_.segments.empty()) return;
+    segments_.begin(problem_.q_segments, sequence_, item_.row_begin, heads(), rows(), lds_, arena_);
+    for (const SegmentTerm& term : terms_.segments) {
+      const std::vector<Rows<T>> x = query_rows(term.plus);
+      for (size_t h = 0; h < heads(); ++h)
+        segments_.multiply(term, item_.head_begin + static_cast<int64_t>(h), h, x[h], depth_,
+                           arena_);
+    }
   }
 
   static bool in_place(const ConstView& view) {
@@ -150,10 +164,13 @@ class ForwardKernel {
     }
   }
 
-  // Packs keys and values, or points to them where few queries do not repay packing.
+  // Reads the keys' segments; packs keys and values, or points to them where few queries do not
+  // repay packing.
   void begin_keys() {
     const int64_t kv_head = item_.head_begin / problem_.group();
     const int64_t first = sequence_.k_begin + key_begin_;
+    if (segments_.active())
+      segments_.read_keys(problem_.k_segments, sequence_.batch, first, block_);
     const Matrix k = Matrix::of(call_.k, sequence_.batch, kv_head);
     const Matrix v = Matrix::of(call_.v, sequence_.batch, kv_head);
     if (thin_) {
@@ -226,6 +243,7 @@ class ForwardKernel {
     T* s = s_ + group.panel_begin * kP;
     for (ProjectionBlock<T>& term : projection_blocks_)
       term.add(block_, group, starts_, step_.offset, s, lds_);
+    if (segments_.active()) segments_.add(h, group, starts_, step_.offset, s, lds_);
     const T* q = q_[h].at + static_cast<ptrdiff_t>(group.row) * q_[h].stride;
     if (thin_) return add_thin_scores(q, q_[h].stride, group);
     WithRows(group.count, [&](auto count) HWY_ATTR {
@@ -357,6 +375,7 @@ class ForwardKernel {
   Matrix k_stored_{}, v_stored_{};  // where those are
   std::vector<ProjectionBlock<T>> projection_blocks_;
   std::vector<ValueBlock<T>> value_blocks_;
+  SegmentBlock<T> segments_;
   int64_t tiles_ = 0;
 };
 

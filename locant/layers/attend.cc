@@ -175,6 +175,7 @@ Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k,
                  const Encoding& encoding) {
   encoding.check_position_axes("q_positions", problem.q_positions);
   encoding.check_position_axes("k_positions", problem.k_positions);
+  encoding.check_segments(problem);
   Prepared prepared = encoding.prepare(problem, q, k);
   validate(prepared.terms, problem.heads, problem.head_dim, problem.value_dim);
   return prepared;
@@ -201,6 +202,8 @@ Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
   problem.scale = options.scale;
   problem.q_positions = options.q_positions;
   problem.k_positions = options.k_positions;
+  problem.q_segments = options.q_segments;
+  problem.k_segments = options.k_segments;
   problem.sequences =
       options.sequences.empty() ? padded_rows(q, k, options) : given_sequences(options);
   validate(problem);

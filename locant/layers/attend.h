@@ -27,6 +27,7 @@ struct AttendOptions {
   ConstView mask = {};  // broadcastable to (B, H, Lq, Lk); see terms/problem.h
   // Arbitrary position ids, (B | 1, L) or (B | 1, L, axes), int64.
   ConstView q_positions = {}, k_positions = {};
+  ConstView q_segments = {}, k_segments = {};  // segment ids, (B | 1, L), int64; both or none
 
   std::optional<double> scale = {};  // c, the factor of all products, instead of the encoding's
   View lse = {};                     // (B, H, Lq) output, or empty

@@ -47,6 +47,15 @@ std::vector<int64_t> positions_of(const ConstView& ids, int64_t batch, int64_t b
   return out;
 }
 
+// Segment ids of rows [begin, begin + rows), or none.
+std::vector<int64_t> segments_of(const ConstView& ids, int64_t batch, int64_t begin, int64_t rows) {
+  std::vector<int64_t> out;
+  if (!ids) return out;
+  for (int64_t i = 0; i < rows; ++i)
+    out.push_back(*ids.at<int64_t>(ids.shape[0] > 1 ? batch : 0, begin + i));
+  return out;
+}
+
 template <class Real>
 std::vector<Real> dense(const ConstView& view) {
   std::vector<Real> out;
@@ -87,6 +96,8 @@ ReferenceProblem<Real> problem_of(const Problem& problem, const Sequence& s, con
   p.position_axes = axes;
   p.q_pos = positions_of(problem.q_positions, s.batch, s.q_begin, s.q_len, s.q_start, axes);
   p.k_pos = positions_of(problem.k_positions, s.batch, s.k_begin, s.k_len, s.k_start, axes);
+  p.q_segments = segments_of(problem.q_segments, s.batch, s.q_begin, s.q_len);
+  p.k_segments = segments_of(problem.k_segments, s.batch, s.k_begin, s.k_len);
 
   const bool boolean = problem.mask && problem.mask.dtype == DType::boolean;
   const bool additive = problem.mask && !boolean;
@@ -116,6 +127,7 @@ void attend_by_loops(const ConstView& q, const ConstView& k, const ConstView& v,
   const Problem problem = make_problem(q, k, v, options);
   encoding.check_position_axes("q_positions", problem.q_positions);
   encoding.check_position_axes("k_positions", problem.k_positions);
+  encoding.check_segments(problem);
   const int64_t B = problem.batch, H = problem.heads, Lq = problem.q_len, dv = problem.value_dim;
   require_output(out, "out", std::vector<int64_t>{B, H, Lq, dv});
   if (options.lse) require_output(options.lse, "lse", std::vector<int64_t>{B, H, Lq});

@@ -48,6 +48,10 @@ struct Problem {
   // axis holds the numbers of a position that has several, such as time, height and width.
   ConstView q_positions, k_positions;
 
+  // Segment ids (sentence A, sentence B, ...), (batch | 1, q_len) and (batch | 1, k_len), int64 of
+  // 32-bit size: both or none. Encodings with a segment term ask whether two of them are equal.
+  ConstView q_segments, k_segments;
+
   int64_t group() const { return heads / kv_heads; }  // query heads per key/value head
 
   // The keys that causal, window, prefix and length leave to query i of a sequence: an interval.
@@ -68,6 +72,9 @@ struct Problem {
     int64_t first = 0, last = 0;
   };
   Offsets offsets() const;
+
+  // Those of them that causal and window leave to some pair; at least one.
+  Offsets visible_offsets() const;
 };
 
 // Tile sizes, for tests that must cross several tiles at small lengths; 0 means the tuned size.

@@ -14,6 +14,15 @@ void check_vector(const char* what, const std::string& name, const ConstView& va
           " but must be floating point (", heads, ", ", head_dim, ")");
 }
 
+void check_segment_table(const SegmentTerm& term, int64_t heads, int64_t head_dim) {
+  const ConstView& table = term.table;
+  require(table.data != nullptr && is_floating(table.dtype) && table.rank == 3 &&
+              (table.shape[0] == heads || table.shape[0] == 1) && table.shape[1] == 2 &&
+              table.shape[2] == head_dim,
+          "terms", "table of '", term.name, "' is ", name_of(table.dtype), " ", shape_text(table),
+          " but must be floating point (", heads, " or 1, 2, ", head_dim, ")");
+}
+
 void check_table(const std::string& name, const ConstView& table, const RowMap& map, int64_t heads,
                  int64_t width) {
   require(table.data != nullptr && is_floating(table.dtype) && table.rank == 3 &&
@@ -80,6 +89,12 @@ void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value
   }
   for (const ValueTerm& value : terms.values)
     check_table(value.name, value.table, value.map, heads, value_dim);
+  for (const SegmentTerm& term : terms.segments) {
+    require(std::isfinite(term.scale), "terms", "scale of '", term.name, "' must be finite, got ",
+            term.scale);
+    check_vector("plus", term.name, term.plus, heads, head_dim);
+    check_segment_table(term, heads, head_dim);
+  }
 }
 
 }  // namespace locant

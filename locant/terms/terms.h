@@ -70,12 +70,21 @@ struct ValueTerm {
   RowMap map;
 };
 
+// scale·<q_i + plus, table[seg(i) != seg(j)]>; segment ids belong to the call (Problem).
+struct SegmentTerm {
+  std::string name;
+  double scale = 1;
+  ConstView plus;   // (heads, d) or empty
+  ConstView table;  // (heads | 1, 2, d): for the same segment, for another
+};
+
 struct Terms {
   double scale = 1;      // c
   ConstView query_plus;  // u, (heads, d), or empty
   std::vector<OffsetBias> biases;
   std::vector<Projection> projections;
   std::vector<ValueTerm> values;
+  std::vector<SegmentTerm> segments;
 
   bool depend_on_positions() const {
     return !biases.empty() || !projections.empty() || !values.empty();

@@ -26,6 +26,7 @@ from locant._attention import (
 from locant._encodings import Encoding, encodings
 from locant._locant import available_isas, isa, num_threads, set_isa, set_num_threads
 from locant._stats import Stats, stats
+from locant._two_stream import two_stream
 
 __version__ = _locant.__version__
 
@@ -53,5 +54,6 @@ __all__ = [
     "set_num_threads",
     "shift_invariance",
     "stats",
+    "two_stream",
     *(cls.__name__ for cls in encodings().values()),
 ]

@@ -49,6 +49,8 @@ def _options(
     k_start=0,
     q_positions=None,
     k_positions=None,
+    q_segments=None,
+    k_segments=None,
     scale=None,
     tiling=None,
 ):
@@ -66,6 +68,7 @@ def _options(
     q_start, k_start            position of the first query and of the first key
     q_positions, k_positions    (L) or (B, L): arbitrary position ids instead; (B, L, axes) for
                     encodings whose positions have several numbers
+    q_segments, k_segments      (L) or (B, L): segment ids, for encodings with a segment term
     scale           instead of the encoding's own factor of <q, k>
     tiling          (rows, keys): sizes of the kernel's tiles, for tests
     """
@@ -82,6 +85,8 @@ def _options(
         k_start=operator.index(k_start),
         q_positions=integers(q_positions, "q_positions"),
         k_positions=integers(k_positions, "k_positions"),
+        q_segments=integers(q_segments, "q_segments"),
+        k_segments=integers(k_segments, "k_segments"),
         scale=None if scale is None else float(scale),
         tiling=(0, 0) if tiling is None else tuple(tiling),
     )

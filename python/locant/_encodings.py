@@ -55,6 +55,12 @@ class Encoding:
         self._bound.set(name, array)
         self._arrays[name] = array
 
+    def project(self, first_offset, last_offset):
+        """Computes once, for offsets pos(key) - pos(query) from first_offset to last_offset, the
+        tables that attention would otherwise make from the parameters in every call. Setting a
+        parameter drops them; after changing an array in place, call this again."""
+        self._bound.project(first_offset, last_offset)
+
     def fields(self):
         """The values of all fields, by name."""
         return self._bound.fields()

@@ -15,7 +15,7 @@ import numpy as np
 
 import locant
 
-HEADER = "{:<10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}"
+HEADER = "{:<14} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}"
 SETTINGS = {  # as in well-known models
     "t5": {"num_buckets": 32, "max_distance": 128},
     "shaw": {"max_distance": 16},
@@ -89,6 +89,36 @@ def naive_shaw(q, k, v, enc):
     return p @ v + np.einsum("bhij,ijd->bhid", p, enc.values[row], optimize=True)
 
 
+def _shifted(x):
+    """(.., L, 2L): x[i, L + j - i] at (i, j), by the trick of the released code."""
+    length = x.shape[-2]
+    x = x.reshape(*x.shape[:-2], 2 * length, length)[..., 1:, :]
+    return x.reshape(*x.shape[:-2], length, 2 * length - 1)[..., :length]
+
+
+def _projected_sinusoids(length, width, weight):
+    """W_R·R_r for r = L, L - 1, ... 1 - L: (H, 2L, d) from a weight (width, H, d)."""
+    r = np.arange(length, -length, -1.0)
+    angle = r[:, None] * 10000.0 ** (-2 * np.arange(width // 2) / width)
+    sinusoid = np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
+    return np.einsum("rm,mhd->hrd", sinusoid, weight, optimize=True)
+
+
+def _naive_relative(q, k, v, enc, weight):
+    content = (q + enc.r_w_bias[:, None]) @ k.swapaxes(-1, -2)
+    table = _projected_sinusoids(q.shape[2], weight.shape[0], weight)
+    position = _shifted((q + enc.r_r_bias[:, None]) @ table.swapaxes(-1, -2))
+    return _softmax((content + position) / np.float32(np.sqrt(q.shape[-1]))) @ v
+
+
+def naive_transformer_xl(q, k, v, enc):
+    return _naive_relative(q, k, v, enc, enc.r_net.T.reshape(-1, enc.heads, enc.head_dim))
+
+
+def naive_xlnet(q, k, v, enc):
+    return _naive_relative(q, k, v, enc, enc.r)
+
+
 def naive_deberta(q, k, v, enc):
     distance, span = -_offsets(q.shape[2]), enc.position_buckets
     middle = span // 2
@@ -122,6 +152,8 @@ NAIVE = {
     "t5": naive_t5,
     "alibi": naive_alibi,
     "shaw": naive_shaw,
+    "transformer_xl": naive_transformer_xl,
+    "xlnet": naive_xlnet,
     "deberta": naive_deberta,
     "rope": naive_rope,
 }
@@ -154,7 +186,10 @@ def problem(name, heads, length, dim):
     settings = {"max_len": length} if name == "learned" else SETTINGS.get(name, {})
     encoding = locant.encodings()[name](heads=heads, head_dim=dim, **settings)
     for parameter, values in encoding.parameters().items():
-        setattr(encoding, parameter, rng.standard_normal(values.shape, dtype=np.float32))
+        drawn = rng.standard_normal(values.shape, dtype=np.float32)
+        if parameter in ("r_net", "r"):  # a projection: its sums should be of the size of a key
+            drawn *= np.float32((heads * dim) ** -0.5)
+        setattr(encoding, parameter, drawn)
     return q, k, v, encoding
 
 
@@ -206,7 +241,7 @@ def measure(name, size):
 
 
 def line(row):
-    text = f"{row['encoding']:<10} {row['error']:>10.1e} {row['ms']:>10.2f} {row['mb']:>10.1f}"
+    text = f"{row['encoding']:<14} {row['error']:>10.1e} {row['ms']:>10.2f} {row['mb']:>10.1f}"
     if "naive ms" in row:
         text += f" {row['naive error']:>12.1e} {row['naive ms']:>10.2f} {row['naive mb']:>10.1f}"
         text += f" {row['naive ms'] / row['ms']:>9.1f}x"
@@ -230,7 +265,7 @@ def main():
     print(f"locant {locant.__version__}, {locant.isa()}, {locant.num_threads()} threads; float32,")
     print("heads {}, length {}, head size {}".format(*size))
     print("error: worst difference from the float64 reference; MB: peak beyond the inputs\n")
-    print(f"{'':<10} {'locant':^32} {'dense numpy':^34}")
+    print(f"{'':<14} {'locant':^32} {'dense numpy':^34}")
     print(HEADER.format("encoding", *["error", "ms", "MB"] * 2, "faster"))
     for name in locant.encodings():
         if sys.stderr.isatty():

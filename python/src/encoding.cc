@@ -105,6 +105,10 @@ void BoundEncoding::set(const std::string& name, nb::handle values) {
   arrays_[name] = std::move(array);
 }
 
+void BoundEncoding::project(int64_t first_offset, int64_t last_offset) {
+  encoding_->project(first_offset, last_offset);
+}
+
 nb::object BoundEncoding::copy(const std::string& name) const {
   const ConstView view = encoding_->parameter(name);
   std::vector<double> values;
@@ -124,6 +128,8 @@ void bind_encoding(nb::module_& module) {
       .def("fields", &BoundEncoding::fields)
       .def("parameters", &BoundEncoding::parameters)
       .def("set", &BoundEncoding::set, nb::arg("name"), nb::arg("values"))
+      .def("project", &BoundEncoding::project, nb::arg("first_offset"), nb::arg("last_offset"),
+           nb::call_guard<nb::gil_scoped_release>())
       .def("copy", &BoundEncoding::copy, nb::arg("name"));
   module.def("registry", &registry);
 }

@@ -12,6 +12,7 @@
 #include "locant/kernels/isa.h"
 #include "options.h"
 #include "rope.h"
+#include "two_stream.h"
 
 NB_MODULE(_locant, module) {
   namespace nb = nanobind;
@@ -25,6 +26,7 @@ NB_MODULE(_locant, module) {
   locant::python::bind_rope(module);
   locant::python::bind_embed(module);
   locant::python::bind_analysis(module);
+  locant::python::bind_two_stream(module);
 
   module.def("isa", &locant::isa);
   module.def("set_isa", &locant::set_isa, nb::arg("name"));
