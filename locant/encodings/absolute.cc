@@ -8,7 +8,6 @@
 namespace locant {
 namespace {
 
-constexpr int64_t kMaxPosition = int64_t{1} << 60;  // as in attention: sums stay within 64 bits
 
 constexpr int64_t kItemRows = 64;  // per work item; sinusoids are made in runs of so many
 
