@@ -98,20 +98,19 @@ void check_scaling(const RopeConfig& config) {
 
 void check_axes(const RopeConfig& config) {
   const int64_t pairs = rotary_dim(config) / 2;
-  if (config.axes == "1d" || config.axes == "sections") {
-    require(config.axes == "sections" || config.sections.empty(), Rope::kName,
-            "sections are for axes 'sections', but axes is '", config.axes, "'");
-  } else {
-    require(config.scaling == "none", Rope::kName, "axes '", config.axes, "' has no scaling, got '",
-            config.scaling, "'");
-    require(pairs % 2 == 0, Rope::kName, "axes '", config.axes, "' needs an even number of pairs, ",
-            "got ", pairs);
-    require(config.sections.empty(), Rope::kName, "sections are for axes 'sections', but axes is '",
-            config.axes, "'");
-  }
   require(config.axes == "1d" || config.scaling != "xpos", Rope::kName,
           "scaling 'xpos' is for axes '1d', got '", config.axes, "'");
-  if (config.axes != "sections") return;
+  if (config.axes == "2d_split" || config.axes == "2d_alternating") {
+    require(config.scaling == "none", Rope::kName, "axes '", config.axes, "' has no scaling, got '",
+            config.scaling, "'");
+    require(pairs % 2 == 0, Rope::kName, "axes '", config.axes,
+            "' needs an even number of pairs, got ", pairs);
+  }
+  if (config.axes != "sections") {
+    require(config.sections.empty(), Rope::kName, "sections are for axes 'sections', but axes is '",
+            config.axes, "'");
+    return;
+  }
 
   for (const double pairs_of_axis : config.sections)
     require(pairs_of_axis >= 0 && pairs_of_axis == std::floor(pairs_of_axis), Rope::kName,
