@@ -65,6 +65,7 @@ class AttentionCase {
       out_tolerance = 2 * worst_error(naive.out, exact.out) + 1e-6;
       lse_tolerance = 2 * worst_error(naive.lse, exact.lse) + 1e-6;
     }
+    EXPECT_TRUE(std::isfinite(out_tolerance + lse_tolerance)) << label << ": no yardstick";
     const double error = worst_error(out.values(), exact.out);
     EXPECT_LE(error, out_tolerance) << label;
     EXPECT_LE(worst_error(lse.values(), exact.lse), lse_tolerance) << label;
@@ -116,12 +117,14 @@ inline constexpr DType kFloatingTypes[] = {DType::f32, DType::f64, DType::bf16, 
 // The encodings of the registry that can have such heads: rotations, for one, need an even size.
 inline std::vector<const EncodingEntry*> encodings_with(int64_t heads, int64_t head_dim) {
   std::vector<const EncodingEntry*> out;
-  for (const EncodingEntry& entry : encodings()) try {
+  for (const EncodingEntry& entry : encodings()) {
+    try {
       entry.make({{"heads", heads}, {"head_dim", head_dim}});
       out.push_back(&entry);
     } catch (const std::invalid_argument& error) {
       EXPECT_NE(std::string(error.what()).find("head_dim"), std::string::npos) << error.what();
     }
+  }
   EXPECT_GE(out.size(), 5u) << "most encodings take any head size";
   return out;
 }
