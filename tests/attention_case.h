@@ -43,7 +43,9 @@ class AttentionCase {
         out(computed_in(dtype), {s.batch, s.heads, s.q_len, value_dim(s)}),
         lse(computed_in(dtype), {s.batch, s.heads, s.q_len}) {
     for (const Parameter& parameter : encoding->parameters()) {
-      tables.emplace_back(dtype, parameter.shape, seed += 10, 0.5);
+      // What a matrix makes should be of the size of a table's entries.
+      const double size = 0.5 / std::sqrt(static_cast<double>(parameter.fan_in));
+      tables.emplace_back(dtype, parameter.shape, seed += 10, size);
       encoding->set(parameter.name, tables.back().view());
     }
   }

@@ -17,12 +17,14 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One pair whose halves stand `apart` elements from each other.
+// One pair whose halves stand `apart` elements from each other, rounded as in vectors: whether a
+// row is contiguous must not change its bits.
 template <class Real>
 void RotatePair(const Real* from, int64_t from_apart, Real* to, int64_t to_apart, Real c, Real s) {
-  const Real a = from[0], b = from[from_apart];
-  to[0] = a * c - b * s;
-  to[to_apart] = b * c + a * s;
+  const hn::CappedTag<Real, 1> d;
+  const auto a = hn::Set(d, from[0]), b = hn::Set(d, from[from_apart]);
+  to[0] = hn::GetLane(hn::NegMulAdd(b, hn::Set(d, s), hn::Mul(a, hn::Set(d, c))));
+  to[to_apart] = hn::GetLane(hn::MulAdd(a, hn::Set(d, s), hn::Mul(b, hn::Set(d, c))));
 }
 
 // Pairs (t, t + pairs) of one contiguous row.

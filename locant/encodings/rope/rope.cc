@@ -43,8 +43,8 @@ int64_t length_of(const PositionRange& range) {
 }
 
 void check_dtype(const char* name, const ConstView& x) {
-  require(x.dtype == DType::f32 || x.dtype == DType::f64, Rope::kName, name, " is ",
-          name_of(x.dtype), "; this version rotates f32 and f64");
+  require(is_floating(x.dtype), Rope::kName, name, " is ", name_of(x.dtype),
+          " but must be f32, f64, f16 or bf16");
 }
 
 // xpos: e^{a·(p - origin)} of the fastest pair must stay within the number type.
@@ -184,12 +184,14 @@ Prepared Rope::prepare(const Problem& problem, const ConstView& q, const ConstVi
   check_dtype("k", k);
 
   const Plan plan = make_plan(problem, q.dtype);
-  // (B, H, L, d), contiguous. Rows that belong to no sequence are never read: they stay undefined.
+  // (B, H, L, d), contiguous, of the computing type. Rows that belong to no sequence are never
+  // read: they stay undefined.
   const auto rotated = [&](const ConstView& x, const ConstView& positions,
                            const std::vector<RopeRows>& rows) -> ConstView {
-    const size_t bytes = static_cast<size_t>(x.size()) * size_of(x.dtype);
+    const DType dtype = x.dtype == DType::f64 ? DType::f64 : DType::f32;
+    const size_t bytes = static_cast<size_t>(x.size()) * size_of(dtype);
     auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes);
-    const View out(memory.get(), x.dtype, x.shape);
+    const View out(memory.get(), dtype, x.shape);
     prepared.storage.push_back(std::move(memory));
     rotate_rows({.from = x,
                  .to = out,

@@ -1,6 +1,7 @@
 #include "locant/encodings/rope/rope_rotate.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "locant/core/executor.h"
 #include "locant/kernels/arena.h"
@@ -39,6 +40,52 @@ void fill_angles(const RopeRotation& rotation, const Item& item, Real* cosine, R
     for (int64_t n = 0; n < item.count * pairs; ++n) sine[n] = -sine[n];
 }
 
+// Elements of a 16-bit or computing type.
+template <class F>
+void with_stored(DType dtype, F&& f) {
+  if (dtype == DType::f16) return f(Half{});
+  if (dtype == DType::bf16) return f(Bfloat{});
+  if (dtype == DType::f64) return f(double{});
+  return f(float{});
+}
+
+// Some rows of all heads, (heads, rows, dim), as floats.
+class FloatRows {
+ public:
+  FloatRows(const ConstView& like, int64_t rows, Arena& arena)
+      : heads_(like.shape[1]), rows_(rows), dim_(like.shape[3]) {
+    data_ = arena.take<float>(static_cast<size_t>(heads_ * rows * dim_));
+  }
+
+  float* data() const { return data_; }
+  RotateBlock<float>::Strides strides() const { return {.head = rows_ * dim_, .row = dim_}; }
+
+  void load(const ConstView& from, int64_t batch, int64_t first) {
+    each(from, batch, first, [](float& x, const auto& stored) { x = static_cast<float>(stored); });
+  }
+  void store(const View& to, int64_t batch, int64_t first) {
+    each(to, batch, first, [](float& x, auto& stored) {
+      stored = static_cast<std::remove_reference_t<decltype(stored)>>(x);
+    });
+  }
+
+ private:
+  template <class V, class F>
+  void each(const V& view, int64_t batch, int64_t first, const F& f) {
+    with_stored(view.dtype, [&](auto stored) {
+      for (int64_t h = 0; h < heads_; ++h)
+        for (int64_t r = 0; r < rows_; ++r) {
+          auto* at = view.template at<decltype(stored)>(batch, h, first + r);
+          float* x = data_ + (h * rows_ + r) * dim_;
+          for (int64_t c = 0; c < dim_; ++c) f(x[c], at[c * view.strides[3]]);
+        }
+    });
+  }
+
+  int64_t heads_, rows_, dim_;
+  float* data_ = nullptr;
+};
+
 template <class Real>
 void rotate_item(const RopeRotation& rotation, const Item& item) {
   Arena& arena = Arena::of_this_thread();
@@ -51,12 +98,8 @@ void rotate_item(const RopeRotation& rotation, const Item& item) {
   const auto strides = [](const auto& x) -> typename RotateBlock<Real>::Strides {
     return {.head = x.strides[1], .row = x.strides[2], .column = x.strides[3]};
   };
-  const int64_t row = item.rows->begin + item.first;
+  const int64_t batch = item.rows->batch, row = item.rows->begin + item.first;
   RotateBlock<Real> block;
-  block.from = rotation.from.template at<Real>(item.rows->batch, 0, row);
-  block.to = rotation.to.template at<Real>(item.rows->batch, 0, row);
-  block.from_strides = strides(rotation.from);
-  block.to_strides = strides(rotation.to);
   block.heads = rotation.from.shape[1];
   block.rows = item.count;
   block.dim = rotation.from.shape[3];
@@ -64,6 +107,23 @@ void rotate_item(const RopeRotation& rotation, const Item& item) {
   block.sine = sine;
   block.pairs = pairs;
   block.interleaved = rotation.interleaved;
+  const bool stored_as_real =
+      rotation.from.dtype == dtype_of<Real>() && rotation.to.dtype == dtype_of<Real>();
+  if constexpr (std::is_same_v<Real, float>) {
+    if (!stored_as_real) {
+      FloatRows rows(rotation.from, item.count, arena);
+      rows.load(rotation.from, batch, row);
+      block.from = block.to = rows.data();
+      block.from_strides = block.to_strides = rows.strides();
+      rotate_block(block);
+      rows.store(rotation.to, batch, row);
+      return;
+    }
+  }
+  block.from = rotation.from.template at<Real>(batch, 0, row);
+  block.to = rotation.to.template at<Real>(batch, 0, row);
+  block.from_strides = strides(rotation.from);
+  block.to_strides = strides(rotation.to);
   rotate_block(block);
 }
 

@@ -51,7 +51,7 @@ struct RopeRows {
 
 struct RopeRotation {
   ConstView from;       // (B, H, L, d)
-  View to;              // (B, H, L, d), the same type; may be `from`
+  View to;              // (B, H, L, d); may be `from`; the same type, or any if `from` is 16-bit
   ConstView positions;  // (B | 1, L) or (B | 1, L, axes), int64, or empty
   bool interleaved = false;
   bool inverse = false;
