@@ -14,6 +14,7 @@
 
 #include "hwy/highway.h"
 #include "locant/kernels/arena.h"
+#include "locant/kernels/dropout-inl.h"
 #include "locant/kernels/forward.h"
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/pack-inl.h"
@@ -172,7 +173,21 @@ class ForwardKernel {
     for (size_t r = 0; r < count; ++r)
       if (step_.alpha[r] != T(1))
         for (size_t c = 0; c < ldo_; ++c) o_[(first + r) * ldo_ + c] *= step_.alpha[r];
+    if (problem_.dropout.p > 0) drop(h, group);
     add_values(group, o_ + first * ldo_);
+  }
+
+  // Zeros for dropped probabilities. The others' factor 1/(1-p) comes at the end.
+  void drop(size_t h, const RowGroup& group) {
+    const size_t begin = group.panel_begin * kP, end = group.panel_end * kP;
+    for (size_t r = 0; r < group.count; ++r) {
+      const DropoutRow row = dropout_row(
+          problem_.dropout.seed, item_.sequence, item_.queries.head_begin + static_cast<int64_t>(h),
+          item_.queries.row_begin + static_cast<int64_t>(group.row + r));
+      step_.sum[r] = DropRow(row, problem_.dropout.threshold(),
+                             static_cast<uint32_t>(key_begin_ + static_cast<int64_t>(begin)),
+                             end - begin, s_ + r * lds_ + begin);
+    }
   }
 
   void add_thin_scores(const Rows<T>& q, const RowGroup& group) {
@@ -241,7 +256,8 @@ class ForwardKernel {
         const size_t i = h * rows() + r;
         if (item_.partial != nullptr) {
           T* to = static_cast<T*>(item_.partial) + i * (dv + 2);
-          std::copy_n(o_ + i * ldo_, dv, to);
+          const T keep_scale = static_cast<T>(problem_.dropout.keep_scale());
+          for (size_t c = 0; c < dv; ++c) to[c] = keep_scale * o_[i * ldo_ + c];
           to[dv] = m_[i];
           to[dv + 1] = l_[i];
         } else {
@@ -254,7 +270,7 @@ class ForwardKernel {
   void store(size_t h, size_t r, const T* o, T m, T l) {
     const int64_t head = item_.queries.head_begin + static_cast<int64_t>(h);
     const int64_t row = sequence_.q_begin + item_.queries.row_begin + static_cast<int64_t>(r);
-    const T inverse = l == T(0) ? T(0) : T(1) / l;
+    const T inverse = l == T(0) ? T(0) : static_cast<T>(problem_.dropout.keep_scale()) / l;
     StoreRow(o, static_cast<size_t>(problem_.value_dim), inverse, call_.out.dtype,
              call_.out.row(sequence_.batch, head, row), call_.out.strides[3]);
     if (call_.lse)

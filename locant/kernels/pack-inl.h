@@ -143,9 +143,9 @@ HWY_INLINE void CopyRow(const S* in, int64_t stride, size_t width, T scale, T* o
 }
 
 // Rows [begin, begin + count) of m, `width` wide -> panels (width / panel, count, panel): a row of
-// m stays a row of every panel. Returns whether all values are finite.
+// m stays a row of every panel, times scale. Returns whether all values are finite.
 template <class T>
-bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out) {
+bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out, T scale = 1) {
   constexpr size_t kP = kPanel<T>;
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
@@ -157,7 +157,7 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
       T* to = out + r * kP;
       for (size_t col = 0; col < width; col += kP, to += count * kP) {
         const size_t cols = std::min(kP, width - col);
-        CopyRow(in + static_cast<int64_t>(col) * m.col_stride, m.col_stride, cols, T(1), to);
+        CopyRow(in + static_cast<int64_t>(col) * m.col_stride, m.col_stride, cols, scale, to);
         std::fill(to + cols, to + kP, T(0));
         lo = hn::MulAdd(hn::Load(d, to), hn::Zero(d), lo);
         hi = hn::MulAdd(hn::Load(d, to + kN), hn::Zero(d), hi);
@@ -165,6 +165,16 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
     }
   });
   return hn::AllTrue(d, hn::Eq(hn::Add(lo, hi), hn::Zero(d)));
+}
+
+// The same in memory of the arena.
+template <class T>
+const T* PackedRows(const Matrix& m, int64_t begin, size_t count, size_t width, T scale,
+                    Arena& arena) {
+  constexpr size_t kP = kPanel<T>;
+  T* out = arena.take<T>((width + kP - 1) / kP * kP * count);
+  PackRows<T>(m, begin, count, width, out, scale);
+  return out;
 }
 
 // out[c] = scale·in[c], where out holds T or a type that is loadable as T, with any stride.
@@ -189,6 +199,11 @@ struct Rows {
   const T* at = nullptr;
   ptrdiff_t stride = 0;
 };
+
+template <class T>
+Matrix AsMatrix(const Rows<T>& rows) {
+  return {rows.at, dtype_of<T>(), rows.stride, 1};
+}
 
 // scale·(m[begin + r, :] + plus) as rows: those of m itself if nothing has to change, else a copy.
 // plus.data null: nothing is added.

@@ -95,6 +95,12 @@ class SegmentBlock {
     }
   }
 
+  // Sums of d[begin, end), a row of dS, over the keys of the row's own segment and over the others.
+  void split(size_t row, const T* d, size_t begin, size_t end, T& same, T& other) const {
+    same = other = 0;
+    for (size_t j = begin; j < end; ++j) (k_ids_[j] == q_ids_[row] ? same : other) += d[j];
+  }
+
  private:
   // s[j] = start[j] + (keys[j] == id ? if_same : if_other) on one panel.
   static HWY_INLINE void add_panel(const Index<T>* keys, Index<T> id, T if_same, T if_other,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "locant/core/view.h"
+#include "locant/terms/dropout.h"
 
 namespace locant {
 
@@ -38,6 +39,8 @@ struct Problem {
 
   // c, the factor of all products in the scores (not of biases), instead of the encoding's own.
   std::optional<double> scale;
+
+  Dropout dropout;  // of the probabilities
 
   // Broadcastable to (batch, heads, q_len, k_len). Boolean: true means visible. Floating point:
   // added to the scaled scores; -inf means not visible.
