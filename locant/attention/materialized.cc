@@ -9,7 +9,7 @@
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr const char* kScope = "attend_materialized";
@@ -328,4 +328,4 @@ Materialized materialized_forward(const Problem& problem, const ConstView& q, co
   return Computation<float>(problem, q, k, v, terms, extras, out, lse).run();
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -10,7 +10,7 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // What the materialised path can do besides the output.
 struct MaterializedOptions {
@@ -33,4 +33,4 @@ Materialized materialized_forward(const Problem& problem, const ConstView& q, co
                                   const MaterializedOptions& extras, const View& out,
                                   const View& lse);
 
-}  // namespace locant
+}  // namespace locant::inline v0

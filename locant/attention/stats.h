@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct Stats {
   int64_t fused_calls = 0;  // attend() calls that took the fused kernel
@@ -15,4 +15,4 @@ Stats stats();
 void count_fused(int64_t calls, int64_t tiles);
 void count_materialized();
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -5,7 +5,7 @@
 
 #include "locant/check/random.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr int64_t kPrefix = 13;
@@ -241,4 +241,4 @@ void CheckInputs<Real>::poison() {
 template class CheckInputs<float>;
 template class CheckInputs<double>;
 
-}  // namespace locant
+}  // namespace locant::inline v0

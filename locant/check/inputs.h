@@ -8,7 +8,7 @@
 #include "locant/check/check.h"
 #include "locant/layers/attend.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // Views and options point into the object itself.
 template <class Real>
@@ -38,4 +38,4 @@ class CheckInputs {
   std::vector<Sequence> sequences_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

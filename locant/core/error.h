@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace locant {
+namespace locant::inline v0 {
 
 // fail("shaw", "max_distance must be >= 1, got ", 0) throws "[shaw] max_distance must be >= 1, got
 // 0".
@@ -23,4 +23,4 @@ void require(bool condition, std::string_view scope, const Parts&... parts) {
   if (!condition) fail(scope, parts...);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

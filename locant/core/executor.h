@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-namespace locant {
+namespace locant::inline v0 {
 
 class Executor {
  public:
@@ -30,4 +30,4 @@ void set_executor(std::shared_ptr<Executor> executor);
 void set_num_threads(int threads);
 int num_threads();
 
-}  // namespace locant
+}  // namespace locant::inline v0

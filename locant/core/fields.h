@@ -14,7 +14,7 @@
 
 #include "locant/core/error.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 using FieldValue = std::variant<bool, int64_t, double, std::string, std::vector<double>>;
 using FieldValues = std::map<std::string, FieldValue>;
@@ -99,4 +99,4 @@ class Fields {
   std::vector<BoundField<Config>> bound_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // IEEE binary16: 1 sign, 5 exponent and 10 fraction bits.
@@ -101,4 +101,4 @@ std::string shape_text(std::span<const int64_t> shape) {
   return text + ")";
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

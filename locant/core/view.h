@@ -11,7 +11,7 @@
 
 #include "locant/core/error.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 enum class DType : uint8_t { f32, f64, f16, bf16, boolean, i64 };
 
@@ -110,4 +110,4 @@ double element(const ConstView& view, int64_t a = 0, int64_t b = 0, int64_t c = 
 std::string shape_text(const ConstView& view);
 std::string shape_text(std::span<const int64_t> shape);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // One of 2^64 numbers per (key, counter), by the SplitMix64 finaliser: no state, any order.
@@ -89,4 +89,4 @@ void Encoding::pullback(const Problem&, const Prepared&, const View&, const View
   fail(name_, "gradients are not available in this version");
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -13,7 +13,7 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // A weight of an encoding. Tables start as normal(0, init_std) unless the user sets them.
 struct Parameter {
@@ -85,4 +85,4 @@ class Encoding {
   std::map<std::string, std::vector<float>> owned_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -5,7 +5,7 @@
 #include "locant/encodings/shaw/shaw.h"
 #include "locant/encodings/t5/t5.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 template <class E>
@@ -44,4 +44,4 @@ std::unique_ptr<Encoding> make_encoding(const std::string& name, const FieldValu
   return find_encoding(name).make(fields);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

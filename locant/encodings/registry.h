@@ -9,7 +9,7 @@
 #include "locant/core/fields.h"
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct EncodingEntry {
   std::string name;        // "shaw": the word in C++, Python, JSON and on the command line
@@ -24,4 +24,4 @@ const std::vector<EncodingEntry>& encodings();
 const EncodingEntry& find_encoding(const std::string& name);  // or fails, listing the known names
 std::unique_ptr<Encoding> make_encoding(const std::string& name, const FieldValues& fields);
 
-}  // namespace locant
+}  // namespace locant::inline v0

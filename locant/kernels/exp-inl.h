@@ -14,7 +14,7 @@
 #include "locant/kernels/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // Coefficients of f^0, f^1, ... for exp(f), |f| <= ln(2)/2.
@@ -106,7 +106,7 @@ HWY_INLINE void Exp(Vec<T> (&x)[kCount]) {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_EXP_INL_H_

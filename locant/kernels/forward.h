@@ -8,7 +8,7 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // What is the same for all work items of a call. Element type of q, k, v and out: f32 or f64.
 struct ForwardCall {
@@ -35,4 +35,4 @@ struct ForwardItem {
 int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item);
 int64_t run_forward_f64(const ForwardCall& call, const ForwardItem& item);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace locant {
+namespace locant::inline v0 {
 
 // Names: "scalar", "ssse3", "sse4", "avx2", "avx3", "neon", ...: those compiled in and present
 // here, best first.
@@ -16,4 +16,4 @@ std::string isa();
 // Forces one of available_isas(); "best" returns to the default. Not to be called during a call.
 void set_isa(const std::string& name);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -21,7 +21,7 @@
 #include "locant/kernels/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 template <class T>
@@ -85,7 +85,7 @@ HWY_INLINE void ReadDiagonals(const T* g, const Index<T>* strip, Vec<T>* x) {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_SHEAR_INL_H_

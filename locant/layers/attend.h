@@ -12,7 +12,7 @@
 #include "locant/encodings/encoding.h"
 #include "locant/terms/problem.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct AttendOptions {
   std::span<const int64_t> lengths = {};     // (B) real tokens per row, of queries and keys alike
@@ -54,4 +54,4 @@ void attend_reference(const ConstView& q, const ConstView& k, const ConstView& v
 void attend_naive_f32(const ConstView& q, const ConstView& k, const ConstView& v,
                       const Encoding& encoding, const AttendOptions& options, const View& out);
 
-}  // namespace locant
+}  // namespace locant::inline v0

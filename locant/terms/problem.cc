@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // Differences of two positions, plus a length, stay far from the ends of 64 bits.
@@ -129,4 +129,4 @@ void validate(const Problem& p) {
   check_positions(p, p.k_positions, "k_positions", p.k_len);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

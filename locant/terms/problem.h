@@ -8,7 +8,7 @@
 
 #include "locant/core/view.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // A batch is a list of sequences over strided buffers. Right or left padding, packing and ragged
 // decode are all the same thing: which rows belong together, and where their positions start.
@@ -77,4 +77,4 @@ struct Tiling {
 // Fails by name if sizes, sequences, masks or positions are inconsistent.
 void validate(const Problem& problem);
 
-}  // namespace locant
+}  // namespace locant::inline v0

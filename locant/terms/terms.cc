@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 bool is_floating(DType dtype) {
@@ -72,4 +72,4 @@ void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value
     check_table(value.name, value.table, value.map, heads, value_dim);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

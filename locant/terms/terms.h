@@ -11,7 +11,7 @@
 
 #include "locant/core/view.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // row(offset) = rows[offset - first], constant beyond both ends. Never decreasing: an encoding
 // whose rows fall with the offset reverses its table instead (ConstView::reversed).
@@ -82,4 +82,4 @@ struct Terms {
 // Fails by name if a table, map or bias does not fit `heads`, `head_dim` and `value_dim`.
 void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value_dim);
 
-}  // namespace locant
+}  // namespace locant::inline v0

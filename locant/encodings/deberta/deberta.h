@@ -17,7 +17,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct DebertaConfig {
   int64_t heads = 1;
@@ -57,4 +57,4 @@ class Deberta final : public Encoding {
   RowMap map_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

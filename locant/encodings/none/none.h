@@ -8,7 +8,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct NoneConfig {
   int64_t heads = 1;
@@ -35,4 +35,4 @@ class None final : public Encoding {
   NoneConfig config_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -13,7 +13,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct ShawConfig {
   int64_t heads = 1;
@@ -49,4 +49,4 @@ class Shaw final : public Encoding {
   RowMap map_;  // clip(offset) + max_distance
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -10,7 +10,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct T5Config {
   int64_t heads = 1;
@@ -43,4 +43,4 @@ class T5 final : public Encoding {
   std::vector<int32_t> buckets_;  // bucket by offset - first_; constant beyond both ends
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0
