@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "locant/attention/stats.h"
+#include "locant/attention/counters.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/forward.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "locant/attention/stats.h"
+#include "locant/attention/counters.h"
 #include "locant/core/executor.h"
 
 namespace locant::inline v0 {

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "locant/attention/counters.h"
+
 namespace locant::inline v0 {
 namespace {
 

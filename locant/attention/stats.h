@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "locant/core/api.h"
+
 namespace locant::inline v0 {
 
 struct Stats {
@@ -11,8 +13,7 @@ struct Stats {
   int64_t materialized_calls = 0;
 };
 
-Stats stats();
-void count_fused(int64_t calls, int64_t tiles);
-void count_materialized();
+// Counts since the process began; the difference of two of them tells what a call did.
+LOCANT_API Stats stats();
 
 }  // namespace locant::inline v0

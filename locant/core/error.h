@@ -18,6 +18,7 @@ template <class... Parts>
   throw std::invalid_argument(text.str());
 }
 
+// Fails unless `condition` holds.
 template <class... Parts>
 void require(bool condition, std::string_view scope, const Parts&... parts) {
   if (!condition) fail(scope, parts...);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/fields.h"
 #include "locant/core/view.h"
 #include "locant/encodings/reference.h"
@@ -43,7 +44,8 @@ struct TermGradients {
 
 using ParameterGradients = std::map<std::string, std::vector<double>>;
 
-class Encoding {
+// The base of all encodings; programs may derive their own and give it to attend().
+class LOCANT_API Encoding {
  public:
   virtual ~Encoding() = default;
 

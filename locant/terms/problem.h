@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/view.h"
 
 namespace locant::inline v0 {
@@ -25,7 +26,8 @@ struct KeyRange {
   int64_t begin = 0, end = 0;
 };
 
-struct Problem {
+// Sizes and visibility of one call; attend() makes it from its arguments (layers/attend.h).
+struct LOCANT_API Problem {
   int64_t batch = 0, heads = 0, kv_heads = 0;
   int64_t q_len = 0, k_len = 0;  // rows in the buffers, padding included
   int64_t head_dim = 0, value_dim = 0;
@@ -75,6 +77,6 @@ struct Tiling {
 };
 
 // Fails by name if sizes, sequences, masks or positions are inconsistent.
-void validate(const Problem& problem);
+LOCANT_API void validate(const Problem& problem);
 
 }  // namespace locant::inline v0

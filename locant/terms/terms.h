@@ -1,7 +1,7 @@
 // What an encoding compiles to. The attention kernels know these terms and no encoding's name.
 //
-//   S[i,j] = c·<q_i + u, k_j>  +  sum bias[h, d]  +  sum s·<x + w, T[row(d)]>      d = pos(j) -
-//   pos(i) O[i]   = sum_j P[i,j]·(v_j + sum A[row(d)])
+//   S[i,j] = c·<q_i + u, k_j>  +  sum bias[h, d]  +  sum s·<x + w, T[row(d)]>
+//   O[i]   = sum_j P[i,j]·(v_j + sum A[row(d)])                 d = pos(j) - pos(i)
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/view.h"
 
 namespace locant::inline v0 {
@@ -27,7 +28,7 @@ struct RowMap {
 
 // True if no step is larger than 1: then a run of n offsets touches at most n rows, and kernels
 // expand rows of the query side with permutations instead of gathers.
-bool has_unit_steps(const RowMap& map);
+LOCANT_API bool has_unit_steps(const RowMap& map);
 
 // bias[h, offset] = values[h][offset - first], beyond the ends continued with a slope per head.
 struct OffsetBias {
@@ -67,6 +68,7 @@ struct ValueTerm {
   RowMap map;
 };
 
+// All that is added to c·<q_i, k_j> and to the values.
 struct Terms {
   double scale = 1;      // c
   ConstView query_plus;  // u, (heads, d), or empty
@@ -80,6 +82,6 @@ struct Terms {
 };
 
 // Fails by name if a table, map or bias does not fit `heads`, `head_dim` and `value_dim`.
-void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value_dim);
+LOCANT_API void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value_dim);
 
 }  // namespace locant::inline v0

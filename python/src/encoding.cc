@@ -117,15 +117,18 @@ nb::object BoundEncoding::copy(const std::string& name) const {
 }
 
 void bind_encoding(nb::module_& module) {
-  nb::class_<BoundEncoding>(module, "Encoding")
+  nb::class_<BoundEncoding>(module, "Encoding",
+                            "An encoding of the registry and the arrays that it views.")
       .def(nb::init<const std::string&, nb::dict, uint64_t>(), nb::arg("name"), nb::arg("fields"),
            nb::arg("seed"))
-      .def_prop_ro("name", &BoundEncoding::name)
-      .def("fields", &BoundEncoding::fields)
-      .def("parameters", &BoundEncoding::parameters)
-      .def("set", &BoundEncoding::set, nb::arg("name"), nb::arg("values"))
-      .def("copy", &BoundEncoding::copy, nb::arg("name"));
-  module.def("registry", &registry);
+      .def_prop_ro("name", &BoundEncoding::name, "Its word in the registry.")
+      .def("fields", &BoundEncoding::fields, "The values of all fields, by name.")
+      .def("parameters", &BoundEncoding::parameters, "Dicts: name, shape, shape_in_words, doc.")
+      .def("set", &BoundEncoding::set, nb::arg("name"), nb::arg("values"),
+           "Uses an array as a parameter, without a copy.")
+      .def("copy", &BoundEncoding::copy, nb::arg("name"),
+           "A parameter's values as a new float64 array.");
+  module.def("registry", &registry, "Every encoding: name, class_name, summary, fields and cases.");
 }
 
 }  // namespace locant::python

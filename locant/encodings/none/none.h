@@ -15,7 +15,7 @@ struct NoneConfig {
   int64_t head_dim = 64;
 };
 
-class None final : public Encoding {
+class LOCANT_API None final : public Encoding {
  public:
   static constexpr const char* kName = "none";
   static constexpr const char* kClassName = "NoEncoding";

@@ -26,7 +26,7 @@ struct ShawConfig {
   bool key_query = false;     // also <k_j, keys[row]>: BERT's relative_key_query
 };
 
-class Shaw final : public Encoding {
+class LOCANT_API Shaw final : public Encoding {
  public:
   static constexpr const char* kName = "shaw";
   static constexpr const char* kClassName = "Shaw";

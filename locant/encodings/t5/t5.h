@@ -21,7 +21,7 @@ struct T5Config {
   double scale = 1.0;          // c
 };
 
-class T5 final : public Encoding {
+class LOCANT_API T5 final : public Encoding {
  public:
   static constexpr const char* kName = "t5";
   static constexpr const char* kClassName = "T5";
