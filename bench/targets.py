@@ -58,17 +58,28 @@ TARGETS = [
     Target("none ÷ SDPA", over(NONE, ("none", "sdpa")),
            {128: 0.85, 512: 0.85, 2048: 0.88, 4096: 0.92}),
     Target("t5 ÷ none", over(("t5", OURS), NONE), {128: 1.08, 512: 1.05, 2048: 1.05, 4096: 1.05}),
+    Target("alibi ÷ none", over(("alibi", OURS), NONE), {512: 1.05, 2048: 1.05, 4096: 1.05}),
     Target("deberta ÷ none", over(("deberta", OURS), NONE),
            {128: 2.2, 512: 1.9, 2048: 1.35, 4096: 1.25}),
     Target("best DeBERTa peer ÷ deberta", best_peer_over_ours("deberta"),
            {128: 3.0, 512: 2.2, 2048: 4.0, 4096: 4.5}, at_least=True),
     Target("shaw ÷ none", over(("shaw", OURS), NONE), {512: 1.3, 2048: 1.25, 4096: 1.25}),
+    Target("transformer_xl ÷ none_causal", over(("transformer_xl", OURS), ("none_causal", OURS)),
+           {512: 1.8, 2048: 1.7, 4096: 1.7}),
+    Target("xlnet ÷ none", over(("xlnet", OURS), NONE), {512: 1.8, 2048: 1.7, 4096: 1.7}),
+    Target("best Transformer-XL peer ÷ ours", best_peer_over_ours("transformer_xl"), {2048: 6.0},
+           at_least=True),
+    Target("best XLNet peer ÷ ours", best_peer_over_ours("xlnet"), {2048: 6.0}, at_least=True),
     Target("none_causal ÷ none", over(("none_causal", OURS), NONE), {2048: 0.6, 4096: 0.6}),
     # Not 0.5: with two cores of one machine, memory and clock are shared.
     Target("single head, 2 threads ÷ 1", over(("single_head", OURS),
                                               ("single_head", "locant_1_thread")),
            {512: 0.6, 2048: 0.6, 4096: 0.6}),
     Target("decode ÷ memory bandwidth", share_of_bandwidth, {4096: 0.7}, at_least=True),
+    Target("Hugging Face RoPE ÷ rope", over(("rope", "huggingface"), ("rope", OURS)), {4096: 8.0},
+           at_least=True),
+    Target("copying q ÷ rotating q", over(("rope_copy", "copy"), ("rope", "locant_q")),
+           {4096: 0.6}, at_least=True),
 ]
 MEMORY_LENGTH, MEMORY_LIMIT_MB = 16384, 64.0
 

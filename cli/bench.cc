@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/memory.h"
+#include "cli/settings.h"
 #include "cli/validators.h"
 #include "locant/check/random.h"
 #include "locant/core/error.h"
@@ -68,29 +69,10 @@ struct Tensors {
   View q, k, v, out;
 };
 
-// "max_distance=16" -> fields of those encodings that have it. Fails if none has.
 FieldValues fields_for(const EncodingEntry& entry, const BenchFlags& flags) {
   FieldValues out = {{"heads", flags.heads}, {"head_dim", flags.head_dim}};
-  for (const std::string& setting : flags.set) {
-    const size_t equals = setting.find('=');
-    require(equals != std::string::npos, "bench", "--set takes key=value, got '", setting, "'");
-    const std::string key = setting.substr(0, equals);
-    for (const Field& field : entry.fields)
-      if (field.name == key) out[key] = parse_field(entry.name, field, setting.substr(equals + 1));
-  }
+  apply_settings(entry, flags.set, out);
   return out;
-}
-
-void require_known_settings(const std::vector<const EncodingEntry*>& entries,
-                            const BenchFlags& flags) {
-  for (const std::string& setting : flags.set) {
-    const std::string key = setting.substr(0, setting.find('='));
-    const bool known = std::any_of(entries.begin(), entries.end(), [&](const EncodingEntry* entry) {
-      return std::any_of(entry->fields.begin(), entry->fields.end(),
-                         [&](const Field& field) { return field.name == key; });
-    });
-    require(known, "bench", "--set ", key, ": no chosen encoding has this field (see locant list)");
-  }
 }
 
 // `none` comes first: it is what the others are compared with.
@@ -113,6 +95,11 @@ AttendOptions options_for(const BenchFlags& flags, int64_t q_len, int64_t k_len)
   return options;
 }
 
+// What a model does once, when it is loaded, is not part of a call.
+void project(const Encodings& chosen, int64_t q_len, int64_t k_len) {
+  for (const auto& encoding : chosen) encoding->project(1 - k_len, q_len - 1);
+}
+
 // Extra memory of one call with each encoding.
 template <class Real>
 std::vector<std::optional<int64_t>> measure_memory(const Encodings& chosen, const BenchFlags& flags,
@@ -122,6 +109,7 @@ std::vector<std::optional<int64_t>> measure_memory(const Encodings& chosen, cons
     executor()->parallel_for(8 * num_threads(), [](int64_t, int) {});
   };
   std::vector<std::optional<int64_t>> out;
+  project(chosen, q_len, k_len);
   for (const auto& encoding : chosen)
     out.push_back(extra_peak_memory(start_threads, [&] {
       attend(x.q, x.k, x.v, *encoding, options_for(flags, q_len, k_len), x.out);
@@ -134,6 +122,7 @@ std::vector<Timing> measure_time(const Encodings& chosen, const BenchFlags& flag
                                  int64_t k_len) {
   const Tensors<Real> x(flags, q_len, k_len);
   const AttendOptions options = options_for(flags, q_len, k_len);
+  project(chosen, q_len, k_len);
   for (const auto& encoding : chosen) attend(x.q, x.k, x.v, *encoding, options, x.out);  // warm up
   std::vector<Timing> timings(chosen.size());
   const auto unfinished = [&](const Timing& timing) {
@@ -184,7 +173,7 @@ nlohmann::ordered_json json_of(const Record& record, const BenchFlags& flags) {
 }
 
 void print(const Record& record) {
-  fmt::print("{:<14}{:>8}{:>8}{:>12.4f}{:>10.1f}{:>9.3f}{:>12}\n", record.encoding->name(),
+  fmt::print("{:<16}{:>8}{:>8}{:>12.4f}{:>10.1f}{:>9.3f}{:>12}\n", record.encoding->name(),
              record.q_len, record.k_len, record.timing.seconds * 1e3, record.gflops, record.ratio,
              record.extra_memory ? fmt::format("{:.2f}", *record.extra_memory / 1048576.0) : "?");
 }
@@ -221,7 +210,7 @@ int bench(BenchFlags flags) {
     require(flags.q_len <= length, "bench", "--q-len ", flags.q_len, " is longer than length ",
             length);
   const std::vector<const EncodingEntry*> entries = chosen_encodings(flags);
-  require_known_settings(entries, flags);
+  require_known_settings("bench", entries, flags.set);
   Encodings chosen;
   for (const EncodingEntry* entry : entries) {
     chosen.push_back(entry->make(fields_for(*entry, flags)));
@@ -237,11 +226,14 @@ int bench(BenchFlags flags) {
   fmt::print("B={} H={} Hkv={} d={} {}{}, {} threads, {}; minimum of at least {} runs\n",
              flags.batch, flags.heads, flags.kv_heads, flags.head_dim, flags.dtype,
              flags.causal ? " causal" : "", num_threads(), isa(), flags.repeat);
-  fmt::print("{:<14}{:>8}{:>8}{:>12}{:>10}{:>9}{:>12}\n", "encoding", "Lq", "Lk", "ms", "GFLOP/s",
+  fmt::print("{:<16}{:>8}{:>8}{:>12}{:>10}{:>9}{:>12}\n", "encoding", "Lq", "Lk", "ms", "GFLOP/s",
              "/ none", "extra MiB");
   std::fflush(stdout);  // children must not inherit unwritten text
-  const std::vector<Record> records =
-      flags.dtype == "f32" ? measure<float>(chosen, flags) : measure<double>(chosen, flags);
+  const auto measure_all = flags.dtype == "f64"    ? measure<double>
+                           : flags.dtype == "f16"  ? measure<Half>
+                           : flags.dtype == "bf16" ? measure<Bfloat>
+                                                   : measure<float>;
+  const std::vector<Record> records = measure_all(chosen, flags);
   if (json_file.is_open()) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Record& record : records) all.push_back(json_of(record, flags));
@@ -270,7 +262,8 @@ Command add_bench(CLI::App& app) {
   command->add_option("--head-dim", flags->head_dim, "Head size d")->check(at_least(1));
   command->add_option("--threads", flags->threads, "Threads; 0: the library's choice")
       ->check(at_least(0));
-  command->add_option("--dtype", flags->dtype, "Number type")->check(CLI::IsMember({"f32", "f64"}));
+  command->add_option("--dtype", flags->dtype, "Number type")
+      ->check(CLI::IsMember({"f32", "f64", "bf16", "f16"}));
   command->add_flag("--causal", flags->causal, "Queries see no later key");
   command->add_option("--repeat", flags->repeat, "Runs of each, at least")->check(at_least(1));
   command->add_option("--min-seconds", flags->min_seconds, "Time of each, at least")

@@ -12,5 +12,6 @@ using Command = std::function<int()>;
 Command add_list(CLI::App& app);
 Command add_check(CLI::App& app);
 Command add_bench(CLI::App& app);
+Command add_shift(CLI::App& app);
 
 }  // namespace locant::cli

@@ -3,7 +3,7 @@
 
 namespace locant::cli {
 
-// locant list | check | bench | isa. argv[0] is not looked at; returns the exit code.
+// locant list | check | bench | shift | isa. argv[0] is not looked at; returns the exit code.
 int run(int argc, const char* const* argv);
 
 }  // namespace locant::cli

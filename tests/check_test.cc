@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "locant/check/pairwise.h"
@@ -105,7 +106,7 @@ TEST(CheckCasesTest, EveryConfigurationMeetsEveryLevelOfTheOtherFactors) {
       std::set<VisibleKind> visibles;
       std::set<MaskKind> masks;
       std::set<LayoutKind> layouts;
-      std::set<DType> types;
+      std::set<std::pair<DType, DType>> types;
       std::set<int64_t> starts, q_lengths;
       for (const CheckCase& check : cases) {
         if (check.fields != fields) continue;
@@ -113,7 +114,7 @@ TEST(CheckCasesTest, EveryConfigurationMeetsEveryLevelOfTheOtherFactors) {
         visibles.insert(check.visible);
         masks.insert(check.mask);
         layouts.insert(check.layout);
-        types.insert(check.dtype);
+        types.insert({check.dtype, check.out_dtype});
         q_lengths.insert(check.q_len);
         starts.insert(check.q_start - 1000 * check.k_start);
       }
@@ -121,7 +122,7 @@ TEST(CheckCasesTest, EveryConfigurationMeetsEveryLevelOfTheOtherFactors) {
       EXPECT_EQ(visibles.size(), 5u) << entry.name;
       EXPECT_EQ(masks.size(), 4u) << entry.name;
       EXPECT_EQ(layouts.size(), 3u) << entry.name;
-      EXPECT_EQ(types.size(), 2u) << entry.name;
+      EXPECT_EQ(types.size(), 6u) << entry.name;
       EXPECT_EQ(starts.size(), 4u) << entry.name;
       EXPECT_EQ(q_lengths.size(), 4u) << entry.name;
     }

@@ -110,7 +110,7 @@ TEST(ValidateProblem, MasksMustBroadcastAndPositionsMustFit) {
   EXPECT_EQ(error_of([&](Problem& p) {
               p.q_positions = view(ids.data(), {1, 7});
             }),
-            "[attend] q_positions has shape (1, 7) but must be (2 or 1, 5)");
+            "[attend] q_positions has shape (1, 7) but must be (2 or 1, 5) or (2 or 1, 5, axes)");
   EXPECT_EQ(error_of([&](Problem& p) {
               p.k_positions = view(floats.data(), {2, 7});
             }),
@@ -235,21 +235,51 @@ TEST_F(Arguments, FitAsTheyAre) {
 
 TEST_F(Arguments, ShapesAreComparedByName) {
   k = view(k_data.data(), {1, 2, 3, 6});
-  EXPECT_EQ(attend_error(), "[attend] k has head_dim 6 but q has 8");
+  EXPECT_EQ(attend_error(),
+            "[attend] k (1, 2, 3, 6) and q (1, 2, 3, 8) must have the same head_dim, got 6 and 8");
   k = view(k_data.data(), {2, 3, 8});
   EXPECT_EQ(attend_error(), "[attend] k must have 4 axes (B, Hkv, Lk, d), got shape (2, 3, 8)");
   k = view(k_data.data(), {1, 2, 4, 8});
-  EXPECT_EQ(attend_error(), "[attend] v has length 3 but k has 4");
+  EXPECT_EQ(attend_error(),
+            "[attend] v (1, 2, 3, 4) and k (1, 2, 4, 8) must have the same length, got 3 and 4");
   k = view(k_data.data(), {3, 2, 3, 8});
-  EXPECT_EQ(attend_error(), "[attend] k has batch size 3 but q has 1");
+  EXPECT_EQ(
+      attend_error(),
+      "[attend] k (3, 2, 3, 8) and q (1, 2, 3, 8) must have the same batch size, got 3 and 1");
+}
+
+TEST_F(Arguments, HeadsOfQueriesAreAMultipleOfThoseOfKeys) {
+  q = view(q_data.data(), {1, 3, 3, 8});
+  EXPECT_EQ(
+      attend_error(),
+      "[attend] q (1, 3, 3, 8) and k (1, 2, 3, 8): the heads of q must be a multiple of those "
+      "of k, got 3 and 2");
 }
 
 TEST_F(Arguments, TypesMustBeEqualAndKnown) {
   std::vector<double> wide(200);
   v = view(wide.data(), {1, 2, 3, 4});
-  EXPECT_EQ(attend_error(), "[attend] v is f64 but q is f32");
+  EXPECT_EQ(attend_error(), "[attend] v (1, 2, 3, 4) is f64 but q (1, 2, 3, 8) is f32");
+  q.dtype = k.dtype = v.dtype = DType::i64;
+  EXPECT_EQ(attend_error(), "[attend] q (1, 2, 3, 8) is i64 but must be f32, f64, f16 or bf16");
+}
+
+TEST_F(Arguments, ResultsOfHalfInputsAreHalfOrFloat32) {
   q.dtype = k.dtype = v.dtype = DType::bf16;
-  EXPECT_EQ(attend_error(), "[attend] q is bf16; this version computes in f32 and f64");
+  EXPECT_EQ(attend_error(), "no error");
+  out.dtype = DType::bf16;
+  EXPECT_EQ(attend_error(), "no error");
+  out.dtype = DType::f16;
+  EXPECT_EQ(attend_error(), "[attend] out is f16 but q is bf16: it must be that or f32");
+  out.dtype = DType::f32;
+  options.lse = view(k_data.data() + 100, {1, 2, 3});
+  EXPECT_EQ(attend_error(), "no error");
+  options.lse.dtype = DType::bf16;
+  EXPECT_EQ(attend_error(), "[attend] lse is bf16 but must be f32 as q is bf16");
+  q.dtype = k.dtype = v.dtype = DType::f32;
+  options.lse = {};
+  out.dtype = DType::bf16;
+  EXPECT_EQ(attend_error(), "[attend] out is bf16 but q is f32");
 }
 
 TEST_F(Arguments, OutputsMustFitAndStandApart) {

@@ -1,11 +1,18 @@
 """The cases by name. Those with an encoding are named like the encoding."""
 
-from . import deberta, decode, machine, none, none_causal, shaw, single_head, t5
+from . import (
+    alibi, deberta, decode, machine, none, none_causal, rope, rope_copy, shaw, single_head, t5,
+    transformer_xl, xlnet,
+)
 from .base import Case, Contender, Unavailable
 
 CASES: dict[str, Case] = {
     module.CASE.name: module.CASE
-    for module in (none, t5, deberta, shaw, none_causal, single_head, decode, machine)
+    for module in (
+        none, t5, alibi, deberta, shaw, transformer_xl, xlnet,
+        none_causal, single_head, decode,
+        rope, rope_copy, machine,
+    )
 }
 
 __all__ = ["CASES", "Case", "Contender", "Unavailable"]

@@ -6,6 +6,7 @@
 namespace locant::inline v0 {
 
 void count_fused(int64_t calls, int64_t tiles);
+void count_fused_backward(int64_t calls, int64_t tiles);
 void count_materialized();
 
 }  // namespace locant::inline v0

@@ -71,14 +71,15 @@ void add_items(const Problem& p, int64_t index, const Cut& cut, size_t element, 
         for (int64_t key = 0; key == 0 || key < s.k_len; key += cut.keys) {
           ForwardItem item;
           item.sequence = index;
-          item.head_begin = head;
-          item.head_end = std::min(head + cut.heads, (kv + 1) * p.group());
-          item.row_begin = (end - 1) / cut.rows * cut.rows;
-          item.row_end = end;
+          item.queries.head_begin = head;
+          item.queries.head_end = std::min(head + cut.heads, (kv + 1) * p.group());
+          item.queries.row_begin = (end - 1) / cut.rows * cut.rows;
+          item.queries.row_end = end;
           item.key_begin = key;
           item.key_end = std::min(key + cut.keys, s.k_len);
           if (cut.keys < s.k_len) {
-            const int64_t rows = (item.head_end - item.head_begin) * (end - item.row_begin);
+            const int64_t rows =
+                (item.queries.head_end - item.queries.head_begin) * (end - item.queries.row_begin);
             plan.partials.emplace_back(static_cast<size_t>(rows * (p.value_dim + 2)) * element);
             item.partial = plan.partials.back().data();
           }
@@ -92,11 +93,11 @@ void merge(const ForwardCall& call, const ForwardItem* items, int64_t count) {
   constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
   const ForwardItem& item = items[0];
   const Sequence& s = call.problem->sequences[item.sequence];
-  const int64_t dv = call.problem->value_dim, rows = item.row_end - item.row_begin;
+  const int64_t dv = call.problem->value_dim, rows = item.queries.row_end - item.queries.row_begin;
   std::vector<T> o(dv);
-  for (int64_t head = item.head_begin; head < item.head_end; ++head)
+  for (int64_t head = item.queries.head_begin; head < item.queries.head_end; ++head)
     for (int64_t r = 0; r < rows; ++r) {
-      const int64_t at = ((head - item.head_begin) * rows + r) * (dv + 2);
+      const int64_t at = ((head - item.queries.head_begin) * rows + r) * (dv + 2);
       T m = kMinusInfinity, l = 0;
       for (int64_t i = 0; i < count; ++i)
         m = std::max(m, static_cast<const T*>(items[i].partial)[at + dv]);
@@ -108,9 +109,9 @@ void merge(const ForwardCall& call, const ForwardItem* items, int64_t count) {
         for (int64_t c = 0; c < dv; ++c) o[c] += weight * part[c];
         l += weight * part[dv + 1];
       }
-      const int64_t row = s.q_begin + item.row_begin + r;
-      T* out = call.out.at<T>(s.batch, head, row);
-      for (int64_t c = 0; c < dv; ++c) out[c * call.out.strides[3]] = l == T(0) ? T(0) : o[c] / l;
+      const int64_t row = s.q_begin + item.queries.row_begin + r;
+      for (int64_t c = 0; c < dv; ++c)
+        set_element(call.out, l == T(0) ? T(0) : o[c] / l, s.batch, head, row, c);
       if (call.lse)
         *call.lse.at<T>(s.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
     }
@@ -126,7 +127,7 @@ void clear_padding(const Problem& p, const View& out, const View& lse) {
     for (int64_t i = 0; i < p.q_len; ++i) {
       if (used[b * p.q_len + i]) continue;
       for (int64_t h = 0; h < p.heads; ++h) {
-        for (int64_t c = 0; c < p.value_dim; ++c) *out.at<T>(b, h, i, c) = 0;
+        for (int64_t c = 0; c < p.value_dim; ++c) set_element(out, 0, b, h, i, c);
         if (lse) *lse.at<T>(b, h, i) = -std::numeric_limits<T>::infinity();
       }
     }
@@ -137,7 +138,7 @@ void clear_padding(const Problem& p, const View& out, const View& lse) {
 void fused_forward(const Problem& problem, const ConstView& q, const ConstView& k,
                    const ConstView& v, const Terms& terms, const Tiling& tiling, const View& out,
                    const View& lse) {
-  ForwardCall call{&problem, &terms, q, k, v, out, lse, key_block(terms, tiling), {}, {}};
+  ForwardCall call{{&problem, &terms, q, k, v, key_block(terms, tiling), {}, {}}, out, lse};
   for (const Projection& term : terms.projections)
     call.projection_unit_steps.push_back(has_unit_steps(term.map));
   for (const ValueTerm& term : terms.values)
@@ -153,8 +154,8 @@ void fused_forward(const Problem& problem, const ConstView& q, const ConstView& 
   Plan plan;
   for (size_t index = 0; index < problem.sequences.size(); ++index)
     add_items(problem, static_cast<int64_t>(index),
-              cut(problem, problem.sequences[index], tiling, call.key_block), size_of(q.dtype),
-              plan);
+              cut(problem, problem.sequences[index], tiling, call.key_block),
+              wide ? sizeof(double) : sizeof(float), plan);
 
   const auto run = wide ? run_forward_f64 : run_forward_f32;
   std::atomic<int64_t> tiles{0};

@@ -1,5 +1,5 @@
-// Plain loops in the inputs' own type, one query row of all heads at a time: talking heads mix the
-// heads of a row, and everything else only needs the row itself.
+// Plain loops in the inputs' own type (float32 for 16-bit inputs), one query row of all heads at a
+// time: talking heads mix the heads of a row, and everything else only needs the row itself.
 #include "locant/attention/materialized.h"
 
 #include <algorithm>
@@ -27,6 +27,15 @@ std::vector<T> dense(const ConstView& view) {
   return out;
 }
 
+// The row (a, b, c, :) as contiguous numbers of T: itself if it is that, else converted to `copy`.
+template <class T>
+const T* row_of(const ConstView& view, int64_t a, int64_t b, int64_t c, std::vector<T>& copy) {
+  if (view.dtype == dtype_of<T>() && view.strides[3] == 1) return view.at<T>(a, b, c);
+  copy.resize(view.shape[3]);
+  for (int64_t e = 0; e < view.shape[3]; ++e) copy[e] = static_cast<T>(element(view, a, b, c, e));
+  return copy.data();
+}
+
 template <class T>
 struct Table {
   std::vector<T> values;  // (heads | 1, rows, width)
@@ -48,6 +57,8 @@ struct Table {
 template <class T>
 struct Scratch {
   std::vector<T> x;              // (d)
+  std::vector<T> row;            // (d) or (dv): a row of k or v, if it has to be converted
+  std::vector<T> out;            // (dv)
   std::vector<int64_t> offsets;  // (n) pos(key) - pos(query)
   std::vector<uint8_t> visible;  // (H, n)
   std::vector<T> additive;       // (H, n) or empty
@@ -69,9 +80,14 @@ class Computation {
       plus_.push_back(dense<T>(projection.plus));
     }
     for (const ValueTerm& value : terms.values) value_tables_.emplace_back(value.table);
+    for (const SegmentTerm& segment : terms.segments) {
+      segment_tables_.emplace_back(segment.table);
+      segment_plus_.push_back(dense<T>(segment.plus));
+    }
     talking_logits_ = dense<T>(extras.talking_logits);
     talking_probabilities_ = dense<T>(extras.talking_probabilities);
-    count_ = 1 + static_cast<int64_t>(terms.biases.size() + terms.projections.size());
+    count_ = 1 + static_cast<int64_t>(terms.biases.size() + terms.projections.size() +
+                                      terms.segments.size());
   }
 
   Materialized run() {
@@ -84,6 +100,8 @@ class Computation {
         result.scores.emplace_back(bias.name, std::vector<double>(pairs));
       for (const Projection& projection : terms_.projections)
         result.scores.emplace_back(projection.name, std::vector<double>(pairs));
+      for (const SegmentTerm& segment : terms_.segments)
+        result.scores.emplace_back(segment.name, std::vector<double>(pairs));
     }
     clear_outputs();
 
@@ -106,7 +124,7 @@ class Computation {
     for (int64_t b = 0; b < p_.batch; ++b)
       for (int64_t h = 0; h < p_.heads; ++h)
         for (int64_t i = 0; i < p_.q_len; ++i) {
-          for (int64_t c = 0; c < p_.value_dim; ++c) *out_.at<T>(b, h, i, c) = 0;
+          for (int64_t c = 0; c < p_.value_dim; ++c) set_element(out_, 0, b, h, i, c);
           if (lse_) *lse_.at<T>(b, h, i) = -std::numeric_limits<T>::infinity();
         }
   }
@@ -200,7 +218,7 @@ class Computation {
       int64_t term = 0;
       load_query(s, h, i, query_plus_, w.x);
       each_key(term++, [&](int64_t j) {
-        return static_cast<T>(terms_.scale) * dot_key(s, h, j, nullptr, w.x.data());
+        return static_cast<T>(terms_.scale) * dot_key(s, h, j, nullptr, w.x.data(), w.row);
       });
       for (const OffsetBias& bias : terms_.biases)
         each_key(term++, [&](int64_t j) { return static_cast<T>(bias.at(h, w.offsets[j])); });
@@ -212,35 +230,53 @@ class Computation {
         const T scale = static_cast<T>(projection.scale);
         if (projection.side == Side::query) {
           load_query(s, h, i, plus_[n], w.x);
-          each_key(term++, [&](int64_t j) {
-            const T* table = row(j);
-            T sum = 0;
-            for (int64_t c = 0; c < p_.head_dim; ++c) sum += w.x[c] * table[c];
-            return scale * sum;
-          });
+          each_key(term++, [&](int64_t j) { return scale * dot(w.x.data(), row(j)); });
         } else {
           const T* plus = plus_[n].empty() ? nullptr : &plus_[n][h * p_.head_dim];
-          each_key(term++, [&](int64_t j) { return scale * dot_key(s, h, j, plus, row(j)); });
+          each_key(term++,
+                   [&](int64_t j) { return scale * dot_key(s, h, j, plus, row(j), w.row); });
         }
       }
+      for (size_t n = 0; n < segment_tables_.size(); ++n) {
+        load_query(s, h, i, segment_plus_[n], w.x);
+        const T scale = static_cast<T>(terms_.segments[n].scale);
+        each_key(term++, [&](int64_t j) {
+          return scale * dot(w.x.data(), segment_tables_[n].row(h, other_segment(s, i, j)));
+        });
+      }
     }
+  }
+
+  // 0 if query i and key j are of the same segment, else 1.
+  int64_t other_segment(const Sequence& s, int64_t i, int64_t j) const {
+    const auto id = [&](const ConstView& ids, int64_t row) {
+      return *ids.at<int64_t>(ids.shape[0] == 1 ? 0 : s.batch, row);
+    };
+    return id(p_.q_segments, s.q_begin + i) != id(p_.k_segments, s.k_begin + j);
+  }
+
+  T dot(const T* x, const T* y) const {
+    T sum = 0;
+    for (int64_t c = 0; c < p_.head_dim; ++c) sum += x[c] * y[c];
+    return sum;
   }
 
   // x = q_i + plus[h]
   void load_query(const Sequence& s, int64_t h, int64_t i, const std::vector<T>& plus,
                   std::vector<T>& x) const {
     x.resize(p_.head_dim);
-    const T* q = q_.at<T>(s.batch, h, s.q_begin + i);
+    const T* q = row_of(q_, s.batch, h, s.q_begin + i, x);
     for (int64_t c = 0; c < p_.head_dim; ++c)
-      x[c] = q[c * q_.strides[3]] + (plus.empty() ? T(0) : plus[h * p_.head_dim + c]);
+      x[c] = q[c] + (plus.empty() ? T(0) : plus[h * p_.head_dim + c]);
   }
 
   // <k_j + plus, x>
-  T dot_key(const Sequence& s, int64_t h, int64_t j, const T* plus, const T* x) const {
-    const T* k = k_.at<T>(s.batch, h / p_.group(), s.k_begin + j);
+  T dot_key(const Sequence& s, int64_t h, int64_t j, const T* plus, const T* x,
+            std::vector<T>& copy) const {
+    const T* k = row_of(k_, s.batch, h / p_.group(), s.k_begin + j, copy);
     T sum = 0;
     for (int64_t c = 0; c < p_.head_dim; ++c)
-      sum += (k[c * k_.strides[3]] + (plus == nullptr ? T(0) : plus[c])) * x[c];
+      sum += (k[c] + (plus == nullptr ? T(0) : plus[c])) * x[c];
     return sum;
   }
 
@@ -268,19 +304,21 @@ class Computation {
 
   // O_i = sum over used keys of P[i,j]·(v_j + value terms)
   void sum_values(const Sequence& s, int64_t h, int64_t i, const std::vector<uint8_t>& used,
-                  const Scratch<T>& w) const {
-    T* out = out_.at<T>(s.batch, h, s.q_begin + i);
+                  Scratch<T>& w) const {
+    w.out.assign(p_.value_dim, 0);
     for (int64_t j = 0; j < s.k_len; ++j) {
       if (!used[h * s.k_len + j]) continue;
       const T probability = w.scores[h * s.k_len + j];
-      const T* v = v_.at<T>(s.batch, h / p_.group(), s.k_begin + j);
+      const T* v = row_of(v_, s.batch, h / p_.group(), s.k_begin + j, w.row);
       for (int64_t c = 0; c < p_.value_dim; ++c) {
-        T value = v[c * v_.strides[3]];
+        T value = v[c];
         for (size_t n = 0; n < value_tables_.size(); ++n)
           value += value_tables_[n].row(h, terms_.values[n].map.row(w.offsets[j]))[c];
-        out[c * out_.strides[3]] += probability * value;
+        w.out[c] += probability * value;
       }
     }
+    for (int64_t c = 0; c < p_.value_dim; ++c)
+      set_element(out_, w.out[c], s.batch, h, s.q_begin + i, c);
   }
 
   void store(const Sequence& s, int64_t i, const Scratch<T>& w, Materialized& result) const {
@@ -300,16 +338,16 @@ class Computation {
   const Terms& terms_;
   const View out_, lse_;
   const bool keep_;
-  int64_t count_ = 1;  // score terms: content, biases, projections
+  int64_t count_ = 1;  // score terms: content, biases, projections, segments
   std::vector<T> query_plus_, talking_logits_, talking_probabilities_;
-  std::vector<Table<T>> tables_, value_tables_;
-  std::vector<std::vector<T>> plus_;
+  std::vector<Table<T>> tables_, value_tables_, segment_tables_;
+  std::vector<std::vector<T>> plus_, segment_plus_;
 };
 
 void check_talking(const char* name, const ConstView& weights, int64_t heads) {
   if (!weights) return;
-  require(weights.dtype != DType::boolean && weights.dtype != DType::i64, kScope, name,
-          " must be floating point, got ", name_of(weights.dtype));
+  require(is_floating(weights.dtype), kScope, name, " must be floating point, got ",
+          name_of(weights.dtype));
   require(weights.rank == 2 && weights.shape[0] == heads && weights.shape[1] == heads, kScope, name,
           " has shape ", shape_text(weights), " but must be (", heads, ", ", heads, ")");
 }

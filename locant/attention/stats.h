@@ -8,8 +8,10 @@
 namespace locant::inline v0 {
 
 struct Stats {
-  int64_t fused_calls = 0;  // attend() calls that took the fused kernel
-  int64_t fused_tiles = 0;  // (rows × keys) tiles it computed
+  int64_t fused_calls = 0;     // attend() calls that took the fused kernel
+  int64_t fused_tiles = 0;     // (rows × keys) tiles it computed
+  int64_t backward_calls = 0;  // fused backward passes
+  int64_t backward_tiles = 0;
   int64_t materialized_calls = 0;
 };
 

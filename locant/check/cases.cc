@@ -21,7 +21,8 @@ enum Factor {
   kPoison,
   kScale,
   kTiling,
-  kFactors
+  kFactors,
+  kSegments = kFactors  // only for encodings that use them
 };
 
 constexpr std::array kBatches = {BatchKind::full, BatchKind::right_padded, BatchKind::left_padded,
@@ -31,7 +32,17 @@ constexpr std::array kVisibles = {VisibleKind::all, VisibleKind::causal, Visible
 constexpr std::array kMasks = {MaskKind::none, MaskKind::boolean, MaskKind::additive,
                                MaskKind::empty_rows};
 constexpr std::array kLayouts = {LayoutKind::bhld, LayoutKind::blhd, LayoutKind::fused_qkv};
-constexpr std::array kTypes = {DType::f32, DType::f64};
+constexpr std::array kSegmentKinds = {SegmentKind::none, SegmentKind::runs, SegmentKind::scattered};
+
+struct Types {
+  DType in, out;
+};
+constexpr std::array<Types, 6> kTypes = {{{DType::f32, DType::f32},
+                                          {DType::f64, DType::f64},
+                                          {DType::bf16, DType::bf16},
+                                          {DType::bf16, DType::f32},
+                                          {DType::f16, DType::f16},
+                                          {DType::f16, DType::f32}}};
 
 // Query heads per key/value head; 0 stands for all of them.
 constexpr std::array<int64_t, 3> kGroups = {1, 2, 0};
@@ -76,7 +87,8 @@ CheckCase case_of(const EncodingEntry& entry, const std::vector<int>& row, int64
   out.visible = kVisibles[row[kVisible]];
   out.mask = kMasks[row[kMask]];
   out.layout = kLayouts[row[kLayout]];
-  out.dtype = kTypes[row[kType]];
+  out.dtype = kTypes[row[kType]].in;
+  out.out_dtype = kTypes[row[kType]].out;
   out.heads = integer(entry, row[kConfiguration], "heads");
   out.head_dim = integer(entry, row[kConfiguration], "head_dim");
   out.kv_heads = out.heads / group_of(row[kGroup], out.heads);
@@ -87,6 +99,7 @@ CheckCase case_of(const EncodingEntry& entry, const std::vector<int>& row, int64
   out.poisoned = kPoisons[row[kPoison]];
   out.scale = kScales[row[kScale]];
   out.tiling = kTilings[row[kTiling]];
+  if (row.size() > kSegments) out.segments = kSegmentKinds[row[kSegments]];
   return out;
 }
 
@@ -107,16 +120,23 @@ const char* word(LayoutKind kind) {
   return words[static_cast<size_t>(kind)];
 }
 
+const char* word(SegmentKind kind) {
+  constexpr std::array words = {"no segments", "runs of segments", "scattered segments"};
+  return words[static_cast<size_t>(kind)];
+}
+
 }  // namespace
 
 std::string describe(const CheckCase& check) {
   std::ostringstream text;
   for (const auto& [name, value] : check.fields) text << name << '=' << text_of(value) << ' ';
   text << "| " << word(check.batch) << ", " << word(check.visible) << ", " << word(check.mask)
-       << ", " << word(check.layout) << ", " << name_of(check.dtype)
-       << ", kv_heads=" << check.kv_heads << " q_len=" << check.q_len << " k_len=" << check.k_len
+       << ", " << word(check.layout) << ", " << name_of(check.dtype);
+  if (check.out_dtype != check.dtype) text << " to " << name_of(check.out_dtype);
+  text << ", kv_heads=" << check.kv_heads << " q_len=" << check.q_len << " k_len=" << check.k_len
        << " q_start=" << check.q_start << " k_start=" << check.k_start
        << " rows=" << check.tiling.rows << " keys=" << check.tiling.keys;
+  if (check.segments != SegmentKind::none) text << ", " << word(check.segments);
   if (check.poisoned) text << ", poisoned";
   if (check.scale) text << ", scale=" << *check.scale;
   return text.str();
@@ -136,6 +156,7 @@ std::vector<CheckCase> check_cases(const EncodingEntry& entry) {
   levels[kPoison] = kPoisons.size();
   levels[kScale] = kScales.size();
   levels[kTiling] = kTilings.size();
+  if (entry.make(entry.cases.front())->uses_segments()) levels.push_back(kSegmentKinds.size());
   const Compatible compatible = [&](const FactorLevel& x, const FactorLevel& y) {
     if (x.factor != kConfiguration || y.factor != kGroup) return true;
     const int64_t heads = integer(entry, x.level, "heads");

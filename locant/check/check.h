@@ -29,6 +29,12 @@ enum class LayoutKind : uint8_t {
   fused_qkv,  // q, k and v are slices of one (B, L, H + 2·Hkv, d)
 };
 
+enum class SegmentKind : uint8_t {
+  none,
+  runs,       // per batch row, several panels of one segment and then another
+  scattered,  // one row for the whole batch, token by token
+};
+
 struct CheckCase {
   std::string encoding;
   int64_t number = 0;  // among the encoding's cases; also the seed of its data
@@ -37,7 +43,9 @@ struct CheckCase {
   VisibleKind visible = VisibleKind::all;
   MaskKind mask = MaskKind::none;
   LayoutKind layout = LayoutKind::bhld;
-  DType dtype = DType::f32;  // f32 or f64
+  DType dtype = DType::f32;                  // of q, k, v and the tables: f32, f64, bf16 or f16
+  DType out_dtype = DType::f32;              // the same, or f32 for bf16 and f16
+  SegmentKind segments = SegmentKind::none;  // for encodings that use them
   int64_t heads = 0, kv_heads = 0, head_dim = 0, q_len = 0, k_len = 0;
   int64_t q_start = 0, k_start = 0;
   bool poisoned = false;        // NaN and infinities in padding, NaN in one key and one value
@@ -62,10 +70,16 @@ struct CheckResult {
 };
 
 // Runs a case once on each of `isas`. It passes if out and lse are within
-//   2 × the error of the reference's loops in the same type + 1e-6    (f32)
-//   1e-12 × max(1, largest |reference|)                               (f64)
+//   2 × the error of the reference's loops in float32 + 1e-6    (f32, bf16, f16)
+//   1e-12 × max(1, largest |reference|)                         (f64)
 // of the float64 reference, if the call took the fused kernel, and if that ran on the ISA asked
-// for.
+// for. For encodings that are added to the input, embed() must also equal embed_reference().
+//
+// 16-bit inputs are exact in float32 and float64: the reference sees the very numbers that the
+// kernel converts, and the kernel computes in float32, so the tolerance is float32's. A 16-bit
+// result adds one rounding to nearest, which moves the float32 result by at most half the distance
+// between 16-bit numbers there; rounding never leaves a binade but for its upper end, so that is at
+// most half the distance at the result. Each element is allowed that much more.
 std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas);
 
 }  // namespace locant::inline v0

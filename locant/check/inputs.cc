@@ -1,6 +1,7 @@
 #include "locant/check/inputs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "locant/check/random.h"
@@ -11,17 +12,43 @@ namespace {
 constexpr int64_t kPrefix = 13;
 
 // Streams of random numbers: what depends on one is not moved by changes to another.
-enum class Stream : uint64_t { tensors = 1, mask, weights };
+enum class Stream : uint64_t { tensors = 1, mask, weights, segments };
 
 Random random_for(const CheckCase& check, Stream stream) {
   return Random(static_cast<uint64_t>(check.number) * 8 + static_cast<uint64_t>(stream));
 }
 
 // (B, H, L, d) over memory in which a row of all heads takes `row` elements (blhd), or contiguous.
-template <class Real>
-View head_view(Real* data, const Extents& shape, int64_t length, int64_t row) {
+template <class T>
+View head_view(T* data, const Extents& shape, int64_t length, int64_t row) {
   const auto [B, H, L, d] = shape;
-  return View(data, dtype_of<Real>(), shape, Extents{length * row, d, row, 1});
+  return View(data, dtype_of<T>(), shape, Extents{length * row, d, row, 1});
+}
+
+// Finite, and as low as M goes.
+template <class M>
+M lowest() {
+  if constexpr (std::is_same_v<M, Bfloat>) return Bfloat(-0x1.fep127f);
+  if constexpr (!std::is_same_v<M, Bfloat>) return -std::numeric_limits<float>::max();
+}
+
+// An additive mask (1, H, Lq, Lk): a few -inf, many large negative values.
+template <class M>
+View additive_mask(std::vector<M>& values, int64_t H, int64_t Lq, int64_t Lk, Random& random) {
+  const M hidden = static_cast<M>(-std::numeric_limits<float>::infinity());
+  for (int64_t n = 0; n < H * Lq * Lk; ++n) {
+    const double dice = random.unit();
+    values[n] = static_cast<M>(random.symmetric());
+    if (dice < 0.1) values[n] = hidden;
+    if (dice > 0.9) values[n] = lowest<M>();
+    // Sparse enough not to meet alone in a row: near -1e4 float32 is right to 1e-3 only, and
+    // the case's tolerance would be so wide.
+    if (n % Lk % 8 == 1) values[n] = static_cast<M>(-1e4f);
+    const int64_t i = n / Lk % Lq;
+    if (i % 11 == 5) values[n] = lowest<M>();  // all equally bad: a mean over the visible keys
+    if (i % 11 == 7) values[n] = hidden;       // nothing visible
+  }
+  return view(values.data(), {1, H, Lq, Lk});
 }
 
 }  // namespace
@@ -34,9 +61,11 @@ CheckInputs<Real>::CheckInputs(const CheckCase& check) {
   options.scale = check.scale;
   options.tiling = check.tiling;
   make_tensors(check, batch);
+  make_out(check, batch);
   make_batch(check, batch);
   make_visible(check);
   make_mask(check, batch);
+  make_segments(check, batch);
   make_encoding_with_weights(check);
   if (check.poisoned) poison();
 }
@@ -51,16 +80,11 @@ void CheckInputs<Real>::make_tensors(const CheckCase& check, int64_t batch) {
     for (Real& value : values) value = static_cast<Real>(random.symmetric());
     return values.data();
   };
-  Real* garbage = buffer(batch * H * check.q_len * d).data();
-  std::fill_n(garbage, batch * H * check.q_len * d, Real(12345));
-  out = head_view(garbage, q_shape, check.q_len, H * d);
-
   switch (check.layout) {
     case LayoutKind::bhld:
       q = View(filled(batch * H * check.q_len * d), dtype_of<Real>(), q_shape);
       k = View(filled(batch * G * check.k_len * d), dtype_of<Real>(), k_shape);
       v = View(filled(batch * G * check.k_len * d), dtype_of<Real>(), k_shape);
-      out = View(garbage, dtype_of<Real>(), q_shape);
       break;
     case LayoutKind::blhd:
       q = head_view(filled(batch * check.q_len * H * d), q_shape, check.q_len, H * d);
@@ -76,6 +100,20 @@ void CheckInputs<Real>::make_tensors(const CheckCase& check, int64_t batch) {
       break;
     }
   }
+}
+
+template <class Real>
+void CheckInputs<Real>::make_out(const CheckCase& check, int64_t batch) {
+  const int64_t H = check.heads, Lq = check.q_len, d = check.head_dim;
+  const Extents shape = {batch, H, Lq, d};
+  const auto garbage = [&](auto& values) {
+    using T = typename std::remove_reference_t<decltype(values)>::value_type;
+    std::fill(values.begin(), values.end(), static_cast<T>(12345));
+    return check.layout == LayoutKind::bhld ? View(values.data(), dtype_of<T>(), shape)
+                                            : head_view(values.data(), shape, Lq, H * d);
+  };
+  const int64_t size = batch * H * Lq * d;
+  out = check.out_dtype == check.dtype ? garbage(buffer(size)) : garbage(wide_buffer(size));
 }
 
 template <class Real>
@@ -154,7 +192,6 @@ template <class Real>
 void CheckInputs<Real>::make_mask(const CheckCase& check, int64_t batch) {
   Random random = random_for(check, Stream::mask);
   const int64_t H = check.heads, Lq = check.q_len, Lk = check.k_len;
-  const Real infinity = std::numeric_limits<Real>::infinity();
   switch (check.mask) {
     case MaskKind::none:
       break;
@@ -175,25 +212,30 @@ void CheckInputs<Real>::make_mask(const CheckCase& check, int64_t batch) {
       options.mask = view(boolean_mask_.get(), {batch, 1, Lq, Lk});
       break;
     }
-    case MaskKind::additive: {  // (1, H, Lq, Lk)
-      const Real lowest = -std::numeric_limits<float>::max();
-      std::vector<Real>& values = buffer(H * Lq * Lk);
-      for (int64_t n = 0; n < H * Lq * Lk; ++n) {
-        const double dice = random.unit();
-        values[n] = static_cast<Real>(random.symmetric());
-        if (dice < 0.1) values[n] = -infinity;
-        if (dice > 0.9) values[n] = lowest;
-        // Sparse enough not to meet alone in a row: near -1e4 float32 is right to 1e-3 only, and
-        // the case's tolerance would be so wide.
-        if (n % Lk % 8 == 1) values[n] = Real(-1e4);
-        const int64_t i = n / Lk % Lq;
-        if (i % 11 == 5) values[n] = lowest;     // all equally bad: a mean over the visible keys
-        if (i % 11 == 7) values[n] = -infinity;  // nothing visible
+    case MaskKind::additive:
+      // Not f16: near its lowest value, -65504, float32 has too few digits left to compare.
+      if constexpr (std::is_same_v<Real, Half>) {
+        options.mask = additive_mask(wide_buffer(H * Lq * Lk), H, Lq, Lk, random);
+      } else {
+        options.mask = additive_mask(buffer(H * Lq * Lk), H, Lq, Lk, random);
       }
-      options.mask = view(values.data(), {1, H, Lq, Lk});
       break;
-    }
   }
+}
+
+template <class Real>
+void CheckInputs<Real>::make_segments(const CheckCase& check, int64_t batch) {
+  if (check.segments == SegmentKind::none) return;
+  Random random = random_for(check, Stream::segments);
+  const bool scattered = check.segments == SegmentKind::scattered;
+  const int64_t rows = scattered ? 1 : batch, longest = scattered ? 1 : 60;
+  const auto filled = [&](std::vector<int64_t>& ids, int64_t length) {
+    while (static_cast<int64_t>(ids.size()) < rows * length)
+      ids.insert(ids.end(), 1 + random.below(longest), random.below(3) - 1);
+    return view(ids.data(), {rows, length});
+  };
+  options.q_segments = filled(q_segments_, check.q_len);
+  options.k_segments = filled(k_segments_, check.k_len);
 }
 
 template <class Real>
@@ -204,7 +246,9 @@ void CheckInputs<Real>::make_encoding_with_weights(const CheckCase& check) {
     int64_t size = 1;
     for (const int64_t extent : parameter.shape) size *= extent;
     std::vector<Real>& values = buffer(size);
-    for (Real& value : values) value = static_cast<Real>(0.5 * random.symmetric());
+    // What a matrix makes should be of the size of a table's entries.
+    const double size_of_value = 0.5 / std::sqrt(static_cast<double>(parameter.fan_in));
+    for (Real& value : values) value = static_cast<Real>(size_of_value * random.symmetric());
     encoding->set(parameter.name, ConstView(values.data(), dtype_of<Real>(), parameter.shape));
   }
 }
@@ -213,8 +257,8 @@ void CheckInputs<Real>::make_encoding_with_weights(const CheckCase& check) {
 // of the first key head and one live value of the last hold a NaN, for the queries that see them.
 template <class Real>
 void CheckInputs<Real>::poison() {
-  const Real nan = std::numeric_limits<Real>::quiet_NaN();
-  const Real infinity = std::numeric_limits<Real>::infinity();
+  const Real nan = static_cast<Real>(std::numeric_limits<float>::quiet_NaN());
+  const Real infinity = static_cast<Real>(std::numeric_limits<float>::infinity());
   const Problem problem = make_problem(q, k, v, options);
   std::vector<bool> q_owned(problem.batch * problem.q_len);
   std::vector<bool> k_owned(problem.batch * problem.k_len);
@@ -240,5 +284,7 @@ void CheckInputs<Real>::poison() {
 
 template class CheckInputs<float>;
 template class CheckInputs<double>;
+template class CheckInputs<Half>;
+template class CheckInputs<Bfloat>;
 
 }  // namespace locant::inline v0

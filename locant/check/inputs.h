@@ -3,12 +3,17 @@
 
 #include <deque>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "locant/check/check.h"
 #include "locant/layers/attend.h"
 
 namespace locant::inline v0 {
+
+// What numbers stored as Real are computed in.
+template <class Real>
+using ComputedIn = std::conditional_t<std::is_same_v<Real, double>, double, float>;
 
 // Views and options point into the object itself.
 template <class Real>
@@ -24,17 +29,23 @@ class CheckInputs {
   std::unique_ptr<Encoding> encoding;
 
  private:
+  using Wide = ComputedIn<Real>;
+
   std::vector<Real>& buffer(int64_t size) { return buffers_.emplace_back(size); }
+  std::vector<Wide>& wide_buffer(int64_t size) { return wide_buffers_.emplace_back(size); }
   void make_tensors(const CheckCase& check, int64_t batch);
   void make_batch(const CheckCase& check, int64_t batch);
+  void make_out(const CheckCase& check, int64_t batch);
   void make_visible(const CheckCase& check);
   void make_mask(const CheckCase& check, int64_t batch);
+  void make_segments(const CheckCase& check, int64_t batch);
   void make_encoding_with_weights(const CheckCase& check);
   void poison();
 
   std::deque<std::vector<Real>> buffers_;  // a deque: growth moves no buffer
+  std::deque<std::vector<Wide>> wide_buffers_;
   std::unique_ptr<bool[]> boolean_mask_;
-  std::vector<int64_t> lengths_, k_lengths_;
+  std::vector<int64_t> lengths_, k_lengths_, q_segments_, k_segments_;
   std::vector<Sequence> sequences_;
 };
 

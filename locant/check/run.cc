@@ -7,6 +7,7 @@
 
 #include "locant/attention/stats.h"
 #include "locant/check/check.h"
+#include "locant/check/embed.h"
 #include "locant/check/inputs.h"
 #include "locant/kernels/isa.h"
 
@@ -101,6 +102,26 @@ Tolerances tolerances_f64(const Answer& wanted) {
   return {1e-12 * std::max(1.0, largest(wanted.out)), 1e-12};
 }
 
+// Half the distance between numbers of a 16-bit type at x; 0 for other types, which are not rounded
+// once more when stored.
+double half_step(DType dtype, double x) {
+  if (!is_half(dtype) || !std::isfinite(x)) return 0;
+  const int fraction_bits = dtype == DType::f16 ? 10 : 7;
+  const int lowest_exponent = dtype == DType::f16 ? -14 : -126;
+  const int exponent = x == 0 ? lowest_exponent : std::max(std::ilogb(x), lowest_exponent);
+  return std::ldexp(0.5, exponent - fraction_bits);
+}
+
+// x, moved towards `wanted` by as much as rounding to dtype may have moved it away.
+std::vector<double> before_rounding(std::vector<double> x, const std::vector<double>& wanted,
+                                    DType dtype) {
+  for (size_t n = 0; n < x.size(); ++n) {
+    const double step = half_step(dtype, x[n]);
+    x[n] += std::clamp(wanted[n] - x[n], -step, step);
+  }
+  return x;
+}
+
 // Adds what is wrong to result.failure and the error to result.ratio.
 void compare(const char* what, const std::vector<double>& x, const std::vector<double>& wanted,
              bool relative, double tolerance, CheckResult& result) {
@@ -120,9 +141,9 @@ template <class Real>
 std::vector<CheckResult> run(const CheckCase& check, std::span<const std::string> isas) {
   const CheckInputs<Real> inputs(check);
   const Answer wanted = reference_answer(inputs);
-  const Tolerances tolerances = check.dtype == DType::f32
-                                    ? tolerances_f32(naive_answer(inputs), wanted)
-                                    : tolerances_f64(wanted);
+  const Tolerances tolerances = check.dtype == DType::f64
+                                    ? tolerances_f64(wanted)
+                                    : tolerances_f32(naive_answer(inputs), wanted);
   std::vector<CheckResult> results;
   for (const std::string& name : isas) {
     CheckResult& result = results.emplace_back();
@@ -130,12 +151,18 @@ std::vector<CheckResult> run(const CheckCase& check, std::span<const std::string
     try {
       const IsaScope scope(name);
       const Stats before = stats();
-      const Answer got = answer_of<Real>(attend, inputs, inputs.out);
+      const Answer got = answer_of<ComputedIn<Real>>(attend, inputs, inputs.out);
       if (stats().fused_calls != before.fused_calls + 1)
         result.failure += "did not take the fused kernel; ";
       if (isa() != name) result.failure += "ran on " + isa() + "; ";
-      compare("out", got.out, wanted.out, false, tolerances.out, result);
+      compare("out", before_rounding(got.out, wanted.out, check.out_dtype), wanted.out, false,
+              tolerances.out, result);
       compare("lse", got.lse, wanted.lse, true, tolerances.lse, result);
+      if (inputs.encoding->embed_dim() > 0)
+        for (const EmbedAnswer& answer : embed_answers(check, *inputs.encoding)) {
+          compare("embed", answer.got, answer.wanted, true, answer.tolerance, result);
+          result.failure += answer.failure;
+        }
     } catch (const std::exception& error) {
       result.ratio = std::numeric_limits<double>::infinity();
       result.failure += error.what();
@@ -144,11 +171,23 @@ std::vector<CheckResult> run(const CheckCase& check, std::span<const std::string
   return results;
 }
 
+std::vector<CheckResult> run_in_dtype(const CheckCase& check, std::span<const std::string> isas) {
+  switch (check.dtype) {
+    case DType::f64:
+      return run<double>(check, isas);
+    case DType::f16:
+      return run<Half>(check, isas);
+    case DType::bf16:
+      return run<Bfloat>(check, isas);
+    default:
+      return run<float>(check, isas);
+  }
+}
+
 }  // namespace
 
 std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas) {
-  std::vector<CheckResult> results =
-      check.dtype == DType::f32 ? run<float>(check, isas) : run<double>(check, isas);
+  std::vector<CheckResult> results = run_in_dtype(check, isas);
   const std::string number = std::to_string(check.number);
   for (CheckResult& result : results) {
     result.number = check.number;

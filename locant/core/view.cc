@@ -1,32 +1,28 @@
 #include "locant/core/view.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
 
 namespace locant::inline v0 {
 namespace {
-
-// IEEE binary16: 1 sign, 5 exponent and 10 fraction bits.
-double half_value(uint16_t bits) {
-  const double sign = bits & 0x8000 ? -1.0 : 1.0;
-  const int exponent = (bits >> 10) & 0x1f;
-  const int fraction = bits & 0x3ff;
-  if (exponent == 0x1f) return fraction == 0 ? sign * INFINITY : NAN;
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  return sign * std::ldexp(0x400 + fraction, exponent - 25);
-}
-
-// bfloat16 is the upper half of a float.
-double bfloat_value(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
 
 template <class T>
 T load(const std::byte* address) {
   T value;
   std::memcpy(&value, address, sizeof value);
   return value;
+}
+
+template <class T>
+void store(T value, std::byte* address) {
+  std::memcpy(address, &value, sizeof value);
+}
+
+// Of the element (a, b, c, e), in bytes from the first.
+template <class Void>
+int64_t byte_offset(const BasicView<Void>& view, int64_t a, int64_t b, int64_t c, int64_t e) {
+  const int64_t index =
+      a * view.strides[0] + b * view.strides[1] + c * view.strides[2] + e * view.strides[3];
+  return index * static_cast<int64_t>(size_of(view.dtype));
 }
 
 }  // namespace
@@ -66,19 +62,17 @@ const char* name_of(DType dtype) {
 }
 
 double element(const ConstView& view, int64_t a, int64_t b, int64_t c, int64_t e) {
-  const int64_t index =
-      a * view.strides[0] + b * view.strides[1] + c * view.strides[2] + e * view.strides[3];
   const std::byte* address =
-      static_cast<const std::byte*>(view.data) + index * static_cast<int64_t>(size_of(view.dtype));
+      static_cast<const std::byte*>(view.data) + byte_offset(view, a, b, c, e);
   switch (view.dtype) {
     case DType::f32:
       return load<float>(address);
     case DType::f64:
       return load<double>(address);
     case DType::f16:
-      return half_value(load<uint16_t>(address));
+      return load<Half>(address);
     case DType::bf16:
-      return bfloat_value(load<uint16_t>(address));
+      return load<Bfloat>(address);
     case DType::boolean:
       // Read as a byte: any non-zero value is true, whoever wrote it.
       return load<uint8_t>(address) != 0 ? 1.0 : 0.0;
@@ -86,6 +80,24 @@ double element(const ConstView& view, int64_t a, int64_t b, int64_t c, int64_t e
       return static_cast<double>(load<int64_t>(address));
   }
   fail("view", "unknown dtype ", static_cast<int>(view.dtype));
+}
+
+void set_element(const View& view, double value, int64_t a, int64_t b, int64_t c, int64_t e) {
+  std::byte* address = static_cast<std::byte*>(view.data) + byte_offset(view, a, b, c, e);
+  switch (view.dtype) {
+    case DType::f32:
+      return store(static_cast<float>(value), address);
+    case DType::f64:
+      return store(value, address);
+    case DType::f16:
+      return store(Half(static_cast<float>(value)), address);
+    case DType::bf16:
+      return store(Bfloat(static_cast<float>(value)), address);
+    case DType::boolean:
+    case DType::i64:
+      break;
+  }
+  fail("view", "cannot store a number in elements of type ", name_of(view.dtype));
 }
 
 std::string shape_text(const ConstView& view) {

@@ -11,6 +11,7 @@
 
 #include "locant/core/api.h"
 #include "locant/core/error.h"
+#include "locant/core/half.h"
 
 namespace locant::inline v0 {
 
@@ -20,14 +21,24 @@ enum class DType : uint8_t { f32, f64, f16, bf16, boolean, i64 };
 LOCANT_API size_t size_of(DType dtype);
 LOCANT_API const char* name_of(DType dtype);
 
+// 16 bits wide, and any floating type.
+constexpr bool is_half(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+constexpr bool is_floating(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || is_half(dtype);
+}
+
 // dtype_of<float>() = DType::f32
 template <class T>
 constexpr DType dtype_of() {
   using U = std::remove_cv_t<T>;
-  static_assert(std::is_same_v<U, float> || std::is_same_v<U, double> || std::is_same_v<U, bool> ||
-                std::is_same_v<U, int64_t>);
+  static_assert(std::is_same_v<U, float> || std::is_same_v<U, double> || std::is_same_v<U, Half> ||
+                std::is_same_v<U, Bfloat> || std::is_same_v<U, bool> || std::is_same_v<U, int64_t>);
   if constexpr (std::is_same_v<U, float>) return DType::f32;
   if constexpr (std::is_same_v<U, double>) return DType::f64;
+  if constexpr (std::is_same_v<U, Half>) return DType::f16;
+  if constexpr (std::is_same_v<U, Bfloat>) return DType::bf16;
   if constexpr (std::is_same_v<U, bool>) return DType::boolean;
   return DType::i64;
 }
@@ -85,6 +96,13 @@ struct BasicView {
            e * strides[3];
   }
 
+  // Where the row (a, b, c, :) begins, whatever the type of its elements.
+  Void* row(int64_t a, int64_t b, int64_t c) const {
+    using Byte = std::conditional_t<std::is_const_v<Void>, const std::byte, std::byte>;
+    return static_cast<Byte*>(data) + (a * strides[0] + b * strides[1] + c * strides[2]) *
+                                          static_cast<int64_t>(size_of(dtype));
+  }
+
   // The same elements with `axis` running backwards.
   BasicView reversed(int axis) const {
     BasicView out = *this;
@@ -109,6 +127,10 @@ auto view(T* data, std::initializer_list<int64_t> extents) {
 // One element as a double, whatever its type.
 LOCANT_API double element(const ConstView& view, int64_t a = 0, int64_t b = 0, int64_t c = 0,
                           int64_t e = 0);
+
+// Writes one element of a floating type, rounded to nearest; 16-bit types by way of float32.
+LOCANT_API void set_element(const View& view, double value, int64_t a = 0, int64_t b = 0,
+                            int64_t c = 0, int64_t e = 0);
 
 // "(2, 12, 128, 64)"
 LOCANT_API std::string shape_text(const ConstView& view);

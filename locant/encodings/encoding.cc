@@ -43,6 +43,10 @@ const Parameter& find(const std::string& encoding, const std::vector<Parameter>&
   fail(encoding, "unknown parameter '", name, "'; known: ", known.empty() ? "none" : known);
 }
 
+[[noreturn]] void fail_embed(const std::string& encoding) {
+  fail(encoding, "acts on the scores, it adds nothing to the input; give it to attend() instead");
+}
+
 }  // namespace
 
 Encoding::Encoding(std::string name, std::vector<Parameter> parameters)
@@ -50,8 +54,8 @@ Encoding::Encoding(std::string name, std::vector<Parameter> parameters)
 
 void Encoding::set(const std::string& name, const ConstView& values) {
   const Parameter& parameter = find(name_, parameters_, name);
-  require(values.dtype != DType::boolean && values.dtype != DType::i64, name_, name,
-          " must be f32, f64, f16 or bf16, got ", name_of(values.dtype));
+  require(is_floating(values.dtype), name_, name, " must be f32, f64, f16 or bf16, got ",
+          name_of(values.dtype));
   const bool same_shape = std::equal(parameter.shape.begin(), parameter.shape.end(),
                                      values.shape.begin(), values.shape.begin() + values.rank);
   require(same_shape, name_, name, " has shape ", shape_text(values), " but must be ",
@@ -59,6 +63,14 @@ void Encoding::set(const std::string& name, const ConstView& values) {
   require(values.data != nullptr, name_, name, " must not be null");
   values_[name] = values;
   owned_.erase(name);
+  parameter_changed(name);
+}
+
+void Encoding::check_position_axes(const char* name, const ConstView& positions) const {
+  if (!positions || positions.rank < 3) return;
+  require(positions.shape[2] == position_axes(), name_, name, " has shape ", shape_text(positions),
+          ", ", positions.shape[2], " numbers for each position, but ", position_axes(),
+          position_axes() == 1 ? " is needed" : " are needed");
 }
 
 void Encoding::init(uint64_t seed) {
@@ -71,7 +83,20 @@ void Encoding::init(uint64_t seed) {
     for (int64_t n = 0; n < size; ++n)
       values[n] = static_cast<float>(parameter.init_std * random_normal(key, n));
     values_.erase(parameter.name);
+    parameter_changed(parameter.name);
   }
+}
+
+void Encoding::project(int64_t first_offset, int64_t last_offset) {
+  require(first_offset <= last_offset, name_, "project needs first_offset <= last_offset, got ",
+          first_offset, " and ", last_offset);
+}
+
+void Encoding::parameter_changed(const std::string&) {}
+
+void Encoding::check_segments(const Problem& problem) const {
+  require(uses_segments() || !problem.q_segments, name_,
+          "has no segment term: leave out q_segments and k_segments");
 }
 
 ConstView Encoding::parameter(const std::string& name) const {
@@ -87,6 +112,14 @@ ConstView Encoding::parameter(const std::string& name) const {
 void Encoding::pullback(const Problem&, const Prepared&, const View&, const View&,
                         const TermGradients&, ParameterGradients&) const {
   fail(name_, "gradients are not available in this version");
+}
+
+void Encoding::embed(const ConstView&, const EmbedOptions&, const View&) const {
+  fail_embed(name_);
+}
+
+void Encoding::embed_reference(const ConstView&, const EmbedOptions&, const View&) const {
+  fail_embed(name_);
 }
 
 }  // namespace locant::inline v0

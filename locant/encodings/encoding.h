@@ -10,6 +10,7 @@
 #include "locant/core/api.h"
 #include "locant/core/fields.h"
 #include "locant/core/view.h"
+#include "locant/encodings/embed.h"
 #include "locant/encodings/reference.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
@@ -22,6 +23,7 @@ struct Parameter {
   std::vector<int64_t> shape;
   std::string shape_in_words;  // "2·max_distance + 1, head_dim"
   double init_std = 0.02;
+  int64_t fan_in = 1;  // products that one result sums: 1 for tables, columns for matrices
   std::string doc;
 };
 
@@ -30,7 +32,7 @@ struct Parameter {
 struct Prepared {
   ConstView q, k;
   Terms terms;
-  std::vector<std::shared_ptr<void>> storage;
+  std::vector<std::shared_ptr<const void>> storage;
 };
 
 // Gradients of the terms, as attention's backward gives them, in the order of Terms. Filled by the
@@ -53,6 +55,12 @@ class LOCANT_API Encoding {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   virtual FieldValues fields() const = 0;
 
+  // How many numbers a position may have: more than one for encodings of images and video.
+  virtual int64_t position_axes() const { return 1; }
+
+  // Fails by name if `positions`, as a Problem has them, have another number of axes.
+  void check_position_axes(const char* name, const ConstView& positions) const;
+
   // Uses `values` as the parameter `name`: a view, not a copy; it must outlive the encoding.
   void set(const std::string& name, const ConstView& values);
 
@@ -61,6 +69,17 @@ class LOCANT_API Encoding {
 
   // The parameter's current values, (shape of the description).
   ConstView parameter(const std::string& name) const;
+
+  // Computes once what prepare() would make from weights alone in every call: tables for offsets
+  // pos(key) - pos(query) from first_offset to last_offset. Calls with others still work, without
+  // this saving. set() and init() drop the tables; after changing weights in place, call it again.
+  // Most encodings have no such work.
+  virtual void project(int64_t first_offset, int64_t last_offset);
+
+  // Whether the encoding has a segment term; check_segments fails by name if it has none but the
+  // problem has segments.
+  virtual bool uses_segments() const { return false; }
+  void check_segments(const Problem& problem) const;
 
   // q (B, H, Lq, d), k (B, Hkv, Lk, d) -> prepared q and k, and the terms of the scores.
   virtual Prepared prepare(const Problem& problem, const ConstView& q,
@@ -71,6 +90,16 @@ class LOCANT_API Encoding {
                         const View& dk, const TermGradients& dterms,
                         ParameterGradients& gradients) const;
 
+  // The width D of the inputs that embed() adds to; 0: the encoding acts on the scores only.
+  virtual int64_t embed_dim() const { return 0; }
+
+  // out = x + PE.  x, out (B, L, D) of one type, f32 or f64, any strides; out may be x itself.
+  virtual void embed(const ConstView& x, const EmbedOptions& options, const View& out) const;
+
+  // The same by the paper's formula in plain loops; out is f64. Shares nothing with embed().
+  virtual void embed_reference(const ConstView& x, const EmbedOptions& options,
+                               const View& out) const;
+
   // The paper in plain loops, one sequence at a time; shares nothing with prepare().
   virtual void reference(const ReferenceProblem<double>& problem,
                          ReferenceResult<double>& out) const = 0;
@@ -79,6 +108,9 @@ class LOCANT_API Encoding {
 
  protected:
   Encoding(std::string name, std::vector<Parameter> parameters);
+
+  // Called when set() or init() has given a parameter new values.
+  virtual void parameter_changed(const std::string& name);
 
  private:
   std::string name_;

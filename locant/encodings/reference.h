@@ -14,12 +14,14 @@ namespace locant::inline v0 {
 template <class Real>
 struct ReferenceProblem {
   int64_t heads = 0, kv_heads = 0, q_len = 0, k_len = 0, head_dim = 0, value_dim = 0;
-  std::vector<Real> q;                // (heads, q_len, head_dim)
-  std::vector<Real> k;                // (kv_heads, k_len, head_dim)
-  std::vector<Real> v;                // (kv_heads, k_len, value_dim)
-  std::vector<int64_t> q_pos, k_pos;  // (q_len), (k_len)
-  std::vector<uint8_t> allowed;       // (heads, q_len, k_len)
-  std::vector<Real> additive;         // (heads, q_len, k_len) or empty
+  std::vector<Real> q;                          // (heads, q_len, head_dim)
+  std::vector<Real> k;                          // (kv_heads, k_len, head_dim)
+  std::vector<Real> v;                          // (kv_heads, k_len, value_dim)
+  int64_t position_axes = 1;                    // numbers of a position
+  std::vector<int64_t> q_pos, k_pos;            // (q_len, position_axes), (k_len, position_axes)
+  std::vector<int64_t> q_segments, k_segments;  // (q_len), (k_len), or both empty
+  std::vector<uint8_t> allowed;                 // (heads, q_len, k_len)
+  std::vector<Real> additive;                   // (heads, q_len, k_len) or empty
   std::map<std::string, std::vector<Real>> parameters;
   Real scale = 0;  // 0: the encoding's own
 

@@ -1,9 +1,15 @@
 #include "locant/encodings/registry.h"
 
+#include "locant/encodings/alibi/alibi.h"
 #include "locant/encodings/deberta/deberta.h"
+#include "locant/encodings/learned/learned.h"
 #include "locant/encodings/none/none.h"
+#include "locant/encodings/rope/rope.h"
 #include "locant/encodings/shaw/shaw.h"
+#include "locant/encodings/sinusoidal/sinusoidal.h"
 #include "locant/encodings/t5/t5.h"
+#include "locant/encodings/transformer_xl/transformer_xl.h"
+#include "locant/encodings/xlnet/xlnet.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -23,10 +29,17 @@ EncodingEntry entry() {
 
 const std::vector<EncodingEntry>& encodings() {
   static const std::vector<EncodingEntry> all = {
-      entry<None>(),
-      entry<T5>(),
-      entry<Shaw>(),
-      entry<Deberta>(),
+      // The empty comments keep one entry to a line.
+      entry<None>(),           //
+      entry<Sinusoidal>(),     //
+      entry<Learned>(),        //
+      entry<Shaw>(),           //
+      entry<TransformerXL>(),  //
+      entry<XLNet>(),          //
+      entry<T5>(),             //
+      entry<Alibi>(),          //
+      entry<Deberta>(),        //
+      entry<Rope>(),
   };
   return all;
 }

@@ -1,5 +1,5 @@
-// exp(x) for x <= 0, within 3 units in the last place for x > -20 and within 5 everywhere; 0 where the
-// result would be subnormal, NaN for NaN. Highway's own Exp takes twice as long.
+// exp(x) for x <= 0, within 3 units in the last place for x > -20 and within 5 everywhere; 0 where
+// the result would be subnormal, NaN for NaN. Highway's own Exp takes twice as long.
 
 #if defined(LOCANT_KERNELS_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_EXP_INL_H_

@@ -14,11 +14,12 @@
 
 #include "hwy/highway.h"
 #include "locant/kernels/arena.h"
+#include "locant/kernels/dropout-inl.h"
 #include "locant/kernels/forward.h"
 #include "locant/kernels/gemm-inl.h"
-#include "locant/kernels/mask-inl.h"
 #include "locant/kernels/pack-inl.h"
 #include "locant/kernels/position-inl.h"
+#include "locant/kernels/scores-inl.h"
 #include "locant/kernels/softmax-inl.h"
 #include "locant/kernels/thin-inl.h"
 
@@ -41,7 +42,8 @@ class ForwardKernel {
         problem_(*call.problem),
         terms_(*call.terms),
         sequence_(problem_.sequences[item.sequence]),
-        arena_(Arena::of_this_thread()) {}
+        arena_(Arena::of_this_thread()),
+        scores_(call, sequence_, arena_) {}
 
   int64_t run() {
     const Arena::Scope scope(arena_);
@@ -59,13 +61,13 @@ class ForwardKernel {
   static constexpr int64_t kThinRows = 4;
   static constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
 
-  size_t heads() const { return static_cast<size_t>(item_.head_end - item_.head_begin); }
-  size_t rows() const { return static_cast<size_t>(item_.row_end - item_.row_begin); }
+  size_t heads() const { return item_.queries.heads(); }
+  size_t rows() const { return item_.queries.rows(); }
 
   // Keys that any row of the item sees.
   KeyRange visible_keys() const {
     KeyRange all{item_.key_end, item_.key_begin};
-    for (int64_t i = item_.row_begin; i < item_.row_end; ++i) {
+    for (int64_t i = item_.queries.row_begin; i < item_.queries.row_end; ++i) {
       const KeyRange range = problem_.visible(sequence_, i);
       if (range.begin == range.end) continue;
       all.begin = std::min(all.begin, range.begin);
@@ -96,49 +98,20 @@ class ForwardKernel {
       k_ = arena_.take<T>(lds_ * depth_);
       v_ = arena_.take<T>(lds_ * ldo_);
     }
-    zeros_ = arena_.take<T>(kP);
-    starts_ = arena_.take<PanelStart<T>>(lds_ / kP);
-    std::fill_n(zeros_, kP, T(0));
     std::fill_n(o_, n * ldo_, T(0));
     std::fill_n(m_, n, kMinusInfinity);
     std::fill_n(l_, n, T(0));
-    q_ = query_rows(terms_.query_plus);
-    for (const Projection& term : terms_.projections)
-      x_.push_back(term.side == Side::query ? query_rows(term.plus)
-                                            : std::vector<Rows<T>>(heads()));
+    scores_.begin_rows(item_.queries, static_cast<size_t>(key_block_));
   }
 
   static bool in_place(const ConstView& view) {
-    return view.dtype == dtype_of<T>() && (view.strides[3] == 1 || view.shape[3] == 1);
-  }
-
-  // Rows of q + plus for every head of the item. The scale c is not here but in the packed keys.
-  std::vector<Rows<T>> query_rows(const ConstView& plus) {
-    std::vector<Rows<T>> out;
-    for (int64_t head = item_.head_begin; head < item_.head_end; ++head) {
-      Matrix added{};
-      if (plus)
-        added = {plus.at<std::byte>() +
-                     head * plus.strides[0] * static_cast<int64_t>(size_of(plus.dtype)),
-                 plus.dtype, 0, plus.strides[1]};
-      out.push_back(RowsOf<T>(Matrix::of(call_.q, sequence_.batch, head),
-                              sequence_.q_begin + item_.row_begin, rows(), depth_, T(1), added,
-                              arena_));
-    }
-    return out;
+    return IsLoadable<T>(view.dtype) && (view.strides[3] == 1 || view.shape[3] == 1);
   }
 
   void run_block(int64_t key_begin, int64_t key_end) {
-    block_.keys = static_cast<size_t>(key_end - key_begin);
-    block_.panels = (block_.keys + kP - 1) / kP;
-    block_.depth = depth_;
-    block_.k = k_;
-    block_.k_scale = static_cast<T>(terms_.scale);
-    block_.zeros = zeros_;
-    block_.rows = rows();
-    block_.first_offset = (sequence_.k_start + key_begin) - (sequence_.q_start + item_.row_end - 1);
     key_begin_ = key_begin;
-    begin_keys();
+    pack_keys(static_cast<size_t>(key_end - key_begin));
+    scores_.begin_keys(key_begin, static_cast<size_t>(key_end - key_begin), k_);
     for (size_t h = 0; h < heads(); ++h) {
       const Arena::Scope scope(arena_);
       begin_head(h);
@@ -150,69 +123,46 @@ class ForwardKernel {
   }
 
   // Packs keys and values, or points to them where few queries do not repay packing.
-  void begin_keys() {
-    const int64_t kv_head = item_.head_begin / problem_.group();
+  void pack_keys(size_t keys) {
+    const int64_t kv_head = item_.queries.head_begin / problem_.group();
     const int64_t first = sequence_.k_begin + key_begin_;
     const Matrix k = Matrix::of(call_.k, sequence_.batch, kv_head);
     const Matrix v = Matrix::of(call_.v, sequence_.batch, kv_head);
     if (thin_) {
-      k_rows_ = {k.row<T>(first), k.row_stride};
-      v_rows_ = {v.row<T>(first), v.row_stride};
+      k_stored_ = k;
+      v_stored_ = v;
       v_finite_ = false;  // nobody has looked
     } else {
-      PackColumns<T>(k, first, block_.keys, depth_, block_.k_scale, k_);
-      v_finite_ = PackRows<T>(v, first, block_.keys, static_cast<size_t>(problem_.value_dim), v_);
+      PackColumns<T>(k, first, keys, depth_, static_cast<T>(terms_.scale), k_);
+      v_finite_ = PackRows<T>(v, first, keys, static_cast<size_t>(problem_.value_dim), v_);
     }
   }
 
   // Position terms of one head on this block.
   void begin_head(size_t h) {
-    const int64_t head = item_.head_begin + static_cast<int64_t>(h);
-    bias_ = nullptr;
-    if (!terms_.biases.empty()) {
-      const size_t n = block_.offsets();
-      bias_ = arena_.take<T>(n);
-      for (size_t e = 0; e < n; ++e) {
-        double sum = 0;
-        for (const OffsetBias& bias : terms_.biases)
-          sum += bias.at(head, block_.first_offset + static_cast<int64_t>(e));
-        bias_[e] = static_cast<T>(sum);
-      }
-    }
-    projection_blocks_.resize(x_.size());
-    for (size_t t = 0; t < x_.size(); ++t)
-      projection_blocks_[t].build(terms_.projections[t], call_.projection_unit_steps[t], head,
-                                  x_[t][h], block_, arena_);
+    scores_.begin_head(h);
     value_blocks_.resize(terms_.values.size());
     for (size_t t = 0; t < terms_.values.size(); ++t)
-      value_blocks_[t].build(terms_.values[t], call_.value_unit_steps[t], head,
-                             static_cast<size_t>(problem_.value_dim), block_, arena_);
+      value_blocks_[t].build(terms_.values[t], call_.value_unit_steps[t],
+                             item_.queries.head_begin + static_cast<int64_t>(h),
+                             static_cast<size_t>(problem_.value_dim), scores_.block(), arena_);
   }
 
   // One tile: `count` query rows of head h against the block's keys.
   void run_group(size_t h, size_t row, size_t count) {
-    RowGroup group{row, count, block_.panels, 0};
-    KeyRange ranges[kMaxRows];  // visible keys of each row, counted from the block's first
-    const int64_t keys = static_cast<int64_t>(block_.keys);
-    for (size_t r = 0; r < count; ++r) {
-      ranges[r] = problem_.visible(sequence_, item_.row_begin + static_cast<int64_t>(row + r));
-      ranges[r].begin = std::clamp<int64_t>(ranges[r].begin - key_begin_, 0, keys);
-      ranges[r].end = std::clamp<int64_t>(ranges[r].end - key_begin_, 0, keys);
-      if (ranges[r].begin >= ranges[r].end) {
-        ranges[r] = {0, 0};
-        continue;
-      }
-      group.panel_begin = std::min(group.panel_begin, static_cast<size_t>(ranges[r].begin) / kP);
-      group.panel_end =
-          std::max(group.panel_end, (static_cast<size_t>(ranges[r].end) + kP - 1) / kP);
-    }
+    KeyRange ranges[kMaxRows];
+    const RowGroup group = scores_.group(row, count, ranges);
     if (group.panel_begin >= group.panel_end) return;
     ++tiles_;
 
-    add_scores(h, group);
+    scores_.add_terms(group, s_, lds_, step_.offset);
+    if (thin_) {
+      add_thin_scores(scores_.q(h, row), group);
+    } else {
+      scores_.add_products(group, s_, lds_);
+    }
+    scores_.hide(group, ranges, s_, lds_);
     const size_t begin = group.panel_begin * kP, end = group.panel_end * kP;
-    for (size_t r = 0; r < count; ++r) HideOutside(s_ + r * lds_, begin, end, ranges[r]);
-    if (problem_.mask) apply_mask(h, group);
     if (!v_finite_)
       for (size_t r = 0; r < count; ++r)
         for (size_t j = begin; j < end; ++j)
@@ -223,81 +173,79 @@ class ForwardKernel {
     for (size_t r = 0; r < count; ++r)
       if (step_.alpha[r] != T(1))
         for (size_t c = 0; c < ldo_; ++c) o_[(first + r) * ldo_ + c] *= step_.alpha[r];
+    if (problem_.dropout.p > 0) drop(h, group);
     add_values(group, o_ + first * ldo_);
   }
 
-  // S = terms + QKᵀ. Terms are the starting values of the accumulators, so a bias costs nothing.
-  void add_scores(size_t h, const RowGroup& group) {
-    const size_t panels = group.panel_end - group.panel_begin;
-    for (size_t p = 0; p < panels; ++p) starts_[p] = {zeros_, 0};
-    if (bias_ != nullptr)
-      for (size_t p = 0; p < panels; ++p)
-        starts_[p] = {bias_ + StripStart(block_, group.row, group.panel_begin + p), -1};
-    std::fill_n(step_.offset, kMaxRows, T(0));
-    T* s = s_ + group.panel_begin * kP;
-    for (ProjectionBlock<T>& term : projection_blocks_)
-      term.add(block_, group, starts_, step_.offset, s, lds_);
-    const T* q = q_[h].at + static_cast<ptrdiff_t>(group.row) * q_[h].stride;
-    if (thin_) return add_thin_scores(q, q_[h].stride, group);
-    WithRows(group.count, [&](auto count) HWY_ATTR {
-      for (size_t p = 0; p < panels; ++p, s += kP)
-        GemmPanel<count>(depth_, q, q_[h].stride, k_ + (group.panel_begin + p) * depth_ * kP,
-                         starts_[p].at, starts_[p].stride, s, static_cast<ptrdiff_t>(lds_));
+  // Zeros for dropped probabilities. The others' factor 1/(1-p) comes at the end.
+  void drop(size_t h, const RowGroup& group) {
+    const size_t begin = group.panel_begin * kP, end = group.panel_end * kP;
+    for (size_t r = 0; r < group.count; ++r) {
+      const DropoutRow row = dropout_row(
+          problem_.dropout.seed, item_.sequence, item_.queries.head_begin + static_cast<int64_t>(h),
+          item_.queries.row_begin + static_cast<int64_t>(group.row + r));
+      step_.sum[r] = DropRow(row, problem_.dropout.threshold(),
+                             static_cast<uint32_t>(key_begin_ + static_cast<int64_t>(begin)),
+                             end - begin, s_ + r * lds_ + begin);
+    }
+  }
+
+  void add_thin_scores(const Rows<T>& q, const RowGroup& group) {
+    WithLoadable<T>(k_stored_.dtype, [&](auto stored) HWY_ATTR {
+      const auto* k = k_stored_.row<decltype(stored)>(sequence_.k_begin + key_begin_);
+      for (size_t r = 0; r < group.count; ++r)
+        for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
+          const PanelStart<T>& start = scores_.start(p - group.panel_begin);
+          ThinScores(q.at + static_cast<ptrdiff_t>(r) * q.stride, depth_, scores_.block().k_scale,
+                     k + static_cast<int64_t>(p * kP) * k_stored_.row_stride, k_stored_.row_stride,
+                     std::min(kP, scores_.block().keys - p * kP),
+                     start.at + static_cast<ptrdiff_t>(r) * start.stride, s_ + r * lds_ + p * kP);
+        }
     });
-  }
-
-  void add_thin_scores(const T* q, ptrdiff_t stride, const RowGroup& group) {
-    for (size_t r = 0; r < group.count; ++r)
-      for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
-        const PanelStart<T>& start = starts_[p - group.panel_begin];
-        ThinScores(q + static_cast<ptrdiff_t>(r) * stride, depth_, block_.k_scale,
-                   k_rows_.at + static_cast<ptrdiff_t>(p * kP) * k_rows_.stride, k_rows_.stride,
-                   std::min(kP, block_.keys - p * kP),
-                   start.at + static_cast<ptrdiff_t>(r) * start.stride, s_ + r * lds_ + p * kP);
-      }
-  }
-
-  void apply_mask(size_t h, const RowGroup& group) {
-    const size_t begin = group.panel_begin * kP;
-    const size_t end = std::min(group.panel_end * kP, block_.keys);
-    for (size_t r = 0; r < group.count; ++r)
-      ApplyMask<T>(problem_.mask, sequence_.batch, item_.head_begin + static_cast<int64_t>(h),
-                   sequence_.q_begin + item_.row_begin + static_cast<int64_t>(group.row + r),
-                   sequence_.k_begin + key_begin_, begin, end, s_ + r * lds_);
   }
 
   // O += P·V + value terms
   void add_values(const RowGroup& group, T* o) {
     const size_t begin = group.panel_begin * kP;
-    const size_t keys = std::min(group.panel_end * kP, block_.keys) - begin;
+    const size_t keys = std::min(group.panel_end * kP, scores_.block().keys) - begin;
     if (thin_) {
-      for (size_t r = 0; r < group.count; ++r)
-        ThinValues(s_ + r * lds_ + begin, live_ + r * lds_ + begin,
-                   v_rows_.at + static_cast<ptrdiff_t>(begin) * v_rows_.stride, v_rows_.stride,
-                   keys, static_cast<size_t>(problem_.value_dim), o + r * ldo_);
+      WithLoadable<T>(v_stored_.dtype, [&](auto stored) HWY_ATTR {
+        const int64_t first = sequence_.k_begin + key_begin_ + static_cast<int64_t>(begin);
+        for (size_t r = 0; r < group.count; ++r)
+          ThinValues(s_ + r * lds_ + begin, live_ + r * lds_ + begin,
+                     v_stored_.row<decltype(stored)>(first), v_stored_.row_stride, keys,
+                     static_cast<size_t>(problem_.value_dim), o + r * ldo_);
+      });
     } else if (v_finite_) {
       WithRows(group.count, [&](auto count) HWY_ATTR {
         for (size_t c = 0; c < value_panels_; ++c)
           GemmPanel<count>(keys, s_ + begin, static_cast<ptrdiff_t>(lds_),
-                           v_ + (c * block_.keys + begin) * kP, o + c * kP,
+                           v_ + (c * scores_.block().keys + begin) * kP, o + c * kP,
                            static_cast<ptrdiff_t>(ldo_), o + c * kP, static_cast<ptrdiff_t>(ldo_));
       });
     } else {
       add_live_values(group, o);
     }
     for (const ValueBlock<T>& term : value_blocks_)
-      term.add(block_, group, s_ + begin, lds_, step_.sum, value_panels_, o, ldo_);
+      term.add(scores_.block(), group, s_ + begin, lds_, step_.sum, value_panels_, o, ldo_);
   }
 
-  // P·V pair by pair: with NaN or Inf among the values, 0·v of a hidden pair must not be added.
+  // P·V pair by pair: with NaN or Inf among the values, 0·v of a hidden pair must not be added. The
+  // sums run as in GemmPanel, so that what is hidden does not change a bit of what is not.
   void add_live_values(const RowGroup& group, T* o) {
+    const hn::ScalableTag<T> d;
+    constexpr size_t kN = kLanes<T>;
     const size_t begin = group.panel_begin * kP;
-    const size_t end = std::min(group.panel_end * kP, block_.keys);
+    const size_t end = std::min(group.panel_end * kP, scores_.block().keys);
     for (size_t r = 0; r < group.count; ++r)
       for (size_t j = begin; j < end; ++j) {
         if (!live_[r * lds_ + j]) continue;
-        for (size_t c = 0; c < ldo_; ++c)
-          o[r * ldo_ + c] += s_[r * lds_ + j] * v_[(c / kP * block_.keys + j) * kP + c % kP];
+        const Vec<T> p = hn::Set(d, s_[r * lds_ + j]);
+        for (size_t c = 0; c < ldo_; c += kN) {
+          const T* v = v_ + (c / kP * scores_.block().keys + j) * kP + c % kP;
+          T* to = o + r * ldo_ + c;
+          hn::StoreU(hn::MulAdd(p, hn::Load(d, v), hn::LoadU(d, to)), d, to);
+        }
       }
   }
 
@@ -308,7 +256,8 @@ class ForwardKernel {
         const size_t i = h * rows() + r;
         if (item_.partial != nullptr) {
           T* to = static_cast<T*>(item_.partial) + i * (dv + 2);
-          std::copy_n(o_ + i * ldo_, dv, to);
+          const T keep_scale = static_cast<T>(problem_.dropout.keep_scale());
+          for (size_t c = 0; c < dv; ++c) to[c] = keep_scale * o_[i * ldo_ + c];
           to[dv] = m_[i];
           to[dv + 1] = l_[i];
         } else {
@@ -319,16 +268,11 @@ class ForwardKernel {
 
   // out = O / l, lse = m + log l
   void store(size_t h, size_t r, const T* o, T m, T l) {
-    const int64_t head = item_.head_begin + static_cast<int64_t>(h);
-    const int64_t row = sequence_.q_begin + item_.row_begin + static_cast<int64_t>(r);
-    const T inverse = l == T(0) ? T(0) : T(1) / l;
-    T* out = call_.out.at<T>(sequence_.batch, head, row);
-    const int64_t stride = call_.out.strides[3];
-    if (stride == 1) {
-      for (int64_t c = 0; c < problem_.value_dim; ++c) out[c] = o[c] * inverse;
-    } else {
-      for (int64_t c = 0; c < problem_.value_dim; ++c) out[c * stride] = o[c] * inverse;
-    }
+    const int64_t head = item_.queries.head_begin + static_cast<int64_t>(h);
+    const int64_t row = sequence_.q_begin + item_.queries.row_begin + static_cast<int64_t>(r);
+    const T inverse = l == T(0) ? T(0) : static_cast<T>(problem_.dropout.keep_scale()) / l;
+    StoreRow(o, static_cast<size_t>(problem_.value_dim), inverse, call_.out.dtype,
+             call_.out.row(sequence_.batch, head, row), call_.out.strides[3]);
     if (call_.lse)
       *call_.lse.at<T>(sequence_.batch, head, row) = l == T(0) ? kMinusInfinity : m + std::log(l);
   }
@@ -339,26 +283,20 @@ class ForwardKernel {
   const Terms& terms_;
   const Sequence& sequence_;
   Arena& arena_;
+  ScoreBlock<T> scores_;
 
   size_t depth_ = 0, value_panels_ = 0, ldo_ = 0, lds_ = 0;
-  std::vector<Rows<T>> q_;               // per head: the item's rows of q + u
-  std::vector<std::vector<Rows<T>>> x_;  // per projection and head: rows of q + plus
-  T* o_ = nullptr;                       // (heads, rows, ldo)
-  T *m_ = nullptr, *l_ = nullptr;        // (heads, rows): running maximum and sum
-  T* s_ = nullptr;                       // (6, lds): scores, then probabilities
-  uint8_t* live_ = nullptr;              // (6, lds): visible pairs, when values are not all finite
-  T *k_ = nullptr, *v_ = nullptr;    // the block: (panels, d, panel), (value panels, keys, panel)
-  T* zeros_ = nullptr;               // (panel)
-  T* bias_ = nullptr;                // (offsets of the block): all biases of the head, or null
-  PanelStart<T>* starts_ = nullptr;  // (panels of a block)
+  T* o_ = nullptr;                 // (heads, rows, ldo)
+  T *m_ = nullptr, *l_ = nullptr;  // (heads, rows): running maximum and sum
+  T* s_ = nullptr;                 // (6, lds): scores, then probabilities
+  uint8_t* live_ = nullptr;        // (6, lds): visible pairs, when values are not all finite
+  T *k_ = nullptr, *v_ = nullptr;  // the block: (panels, d, panel), (value panels, keys, panel)
   SoftmaxStep<T> step_;
-  KeyBlock<T> block_;
   int64_t key_block_ = 0;  // keys per block
   int64_t key_begin_ = 0;  // first key of this one
   bool v_finite_ = true;
-  bool thin_ = false;        // few queries: keys and values are read in place
-  Rows<T> k_rows_, v_rows_;  // the block's, if thin
-  std::vector<ProjectionBlock<T>> projection_blocks_;
+  bool thin_ = false;               // few queries: keys and values are read in place
+  Matrix k_stored_{}, v_stored_{};  // where those are
   std::vector<ValueBlock<T>> value_blocks_;
   int64_t tiles_ = 0;
 };

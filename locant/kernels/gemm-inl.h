@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "hwy/highway.h"
+#include "locant/kernels/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
@@ -42,9 +43,10 @@ HWY_INLINE void Unroll(F&& f) {
 }
 
 // C[r, 0:panel] = init[r, 0:panel] + sum_t A[r, t]·B[t, 0:panel]
-//   A (kRows, depth), rows lda apart;  B (depth, panel) contiguous;  init null: zeros; may be C.
+//   A (kRows, depth), element (r, t) at a[r·a_row + t·a_step];  B (depth, panel) contiguous;
+//   init null: zeros; may be C.
 template <size_t kRows, class T>
-HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
+HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t a_row, ptrdiff_t a_step,
                           const T* HWY_RESTRICT b, const T* init, ptrdiff_t ld_init, T* c,
                           ptrdiff_t ldc) {
   const hn::ScalableTag<T> d;
@@ -61,8 +63,9 @@ HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
   for (size_t t = 0; t < depth; ++t) {
     const Vec<T> b_lo = hn::Load(d, b + t * 2 * kN);
     const Vec<T> b_hi = hn::Load(d, b + t * 2 * kN + kN);
+    const T* column = a + static_cast<ptrdiff_t>(t) * a_step;
     Unroll<kRows>([&](auto r) HWY_ATTR {
-      const Vec<T> x = hn::Set(d, a[static_cast<ptrdiff_t>(r) * lda + static_cast<ptrdiff_t>(t)]);
+      const Vec<T> x = hn::Set(d, column[static_cast<ptrdiff_t>(r) * a_row]);
       lo[r] = hn::MulAdd(x, b_lo, lo[r]);
       hi[r] = hn::MulAdd(x, b_hi, hi[r]);
     });
@@ -73,19 +76,27 @@ HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
   });
 }
 
-// <a, b>
-template <class T>
-HWY_INLINE T Dot(const T* a, const T* b, size_t n) {
+// The same with rows of A that are contiguous, lda apart.
+template <size_t kRows, class T>
+HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
+                          const T* HWY_RESTRICT b, const T* init, ptrdiff_t ld_init, T* c,
+                          ptrdiff_t ldc) {
+  GemmPanel<kRows>(depth, a, lda, 1, b, init, ld_init, c, ldc);
+}
+
+// <a, b>, where b may be stored in another type.
+template <class T, class S>
+HWY_INLINE T Dot(const T* a, const S* b, size_t n) {
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
   Vec<T> lo = hn::Zero(d), hi = hn::Zero(d);
   size_t t = 0;
   for (; t + 2 * kN <= n; t += 2 * kN) {
-    lo = hn::MulAdd(hn::LoadU(d, a + t), hn::LoadU(d, b + t), lo);
-    hi = hn::MulAdd(hn::LoadU(d, a + t + kN), hn::LoadU(d, b + t + kN), hi);
+    lo = hn::MulAdd(hn::LoadU(d, a + t), LoadAs(d, b + t), lo);
+    hi = hn::MulAdd(hn::LoadU(d, a + t + kN), LoadAs(d, b + t + kN), hi);
   }
   T sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(lo, hi)));
-  for (; t < n; ++t) sum += a[t] * b[t];
+  for (; t < n; ++t) sum += a[t] * static_cast<T>(b[t]);
   return sum;
 }
 
@@ -113,6 +124,30 @@ HWY_INLINE void WithRows(size_t rows, F&& f) {
 HWY_INLINE size_t NextRows(size_t left) {
   if (left > kMaxRows && left < 2 * kMaxRows - 2) return (left + 1) / 2;
   return left < kMaxRows ? left : kMaxRows;
+}
+
+// Whether A is read as it lies, or its transpose.
+enum class Read { rows, columns };
+
+// C += A·B   or   C += Aᵀ·B
+//   A (rows, depth), or (depth, rows) for its columns, rows of memory lda apart;
+//   B (panels, depth, panel), panels b_panel apart;  C (rows, panels·panel), rows ldc apart.
+template <Read kRead, class T>
+HWY_NOINLINE void AddProduct(size_t rows, size_t depth, const T* a, size_t lda, const T* b,
+                             size_t b_panel, size_t panels, T* c, size_t ldc) {
+  constexpr size_t kP = kPanel<T>;
+  const ptrdiff_t a_row = kRead == Read::rows ? static_cast<ptrdiff_t>(lda) : 1;
+  const ptrdiff_t a_step = kRead == Read::rows ? 1 : static_cast<ptrdiff_t>(lda);
+  for (size_t row = 0, n; row < rows; row += n) {
+    n = NextRows(rows - row);
+    WithRows(n, [&](auto count) HWY_ATTR {
+      for (size_t p = 0; p < panels; ++p)
+        GemmPanel<count>(depth, a, a_row, a_step, b + p * b_panel, c + p * kP,
+                         static_cast<ptrdiff_t>(ldc), c + p * kP, static_cast<ptrdiff_t>(ldc));
+    });
+    a += static_cast<ptrdiff_t>(n) * a_row;
+    c += n * ldc;
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

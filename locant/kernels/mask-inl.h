@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "locant/core/view.h"
@@ -51,10 +52,13 @@ void ApplyMask(const ConstView& mask, int64_t batch, int64_t head, int64_t row, 
   }
   WithStored(mask.dtype, [&](auto stored) HWY_ATTR {
     using S = decltype(stored);
+    // Compared before it becomes T: a finite double that float32 cannot hold hides nothing.
+    using Wide = std::conditional_t<std::is_same_v<S, double>, double, float>;
     const S* added = mask.at<S>() + offset;
     for (size_t j = 0; j < n; ++j) {
-      const S value = added[static_cast<int64_t>(j) * step];
-      s[j] = value == -std::numeric_limits<S>::infinity() ? kHidden : s[j] + static_cast<T>(value);
+      const Wide value = added[static_cast<int64_t>(j) * step];
+      s[j] =
+          value == -std::numeric_limits<Wide>::infinity() ? kHidden : s[j] + static_cast<T>(value);
     }
   });
 }

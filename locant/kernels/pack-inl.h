@@ -16,6 +16,7 @@
 #include "locant/core/view.h"
 #include "locant/kernels/arena.h"
 #include "locant/kernels/gemm-inl.h"
+#include "locant/kernels/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
@@ -43,13 +44,6 @@ struct Matrix {
   }
 };
 
-// Calls f(S{}) with the stored type.
-template <class F>
-HWY_INLINE void WithStored(DType dtype, F&& f) {
-  if (dtype == DType::f64) return f(double{});
-  return f(float{});
-}
-
 // Asks for `count` rows. Rows that are read a few elements at a time, several of them side by side
 // and perhaps backwards (reversed tables), are too much for hardware prefetchers.
 template <class T>
@@ -62,14 +56,15 @@ HWY_INLINE void PrefetchRows(const T* row, int64_t stride, size_t count, size_t 
 #if HWY_TARGET != HWY_SCALAR
 
 // Transposes a square of 16-byte vectors: rows at `in`, times scale, become columns at `out`.
-HWY_INLINE void TransposeSquare(const float* in, int64_t stride, float scale, float* out,
+template <class S>
+HWY_INLINE void TransposeSquare(const S* in, int64_t stride, float scale, float* out,
                                 size_t out_stride) {
   const hn::Full128<float> d;
   const auto factor = hn::Set(d, scale);
-  const auto r0 = hn::Mul(factor, hn::LoadU(d, in));
-  const auto r1 = hn::Mul(factor, hn::LoadU(d, in + stride));
-  const auto r2 = hn::Mul(factor, hn::LoadU(d, in + 2 * stride));
-  const auto r3 = hn::Mul(factor, hn::LoadU(d, in + 3 * stride));
+  const auto r0 = hn::Mul(factor, LoadAs(d, in));
+  const auto r1 = hn::Mul(factor, LoadAs(d, in + stride));
+  const auto r2 = hn::Mul(factor, LoadAs(d, in + 2 * stride));
+  const auto r3 = hn::Mul(factor, LoadAs(d, in + 3 * stride));
   const auto ab_lo = hn::InterleaveLower(d, r0, r1), ab_hi = hn::InterleaveUpper(d, r0, r1);
   const auto cd_lo = hn::InterleaveLower(d, r2, r3), cd_hi = hn::InterleaveUpper(d, r2, r3);
   hn::StoreU(hn::ConcatLowerLower(d, cd_lo, ab_lo), d, out);
@@ -101,11 +96,11 @@ void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T s
       const size_t width = std::min(kP, count - first);
       size_t r = 0;
 #if HWY_TARGET != HWY_SCALAR
-      if constexpr (std::is_same_v<S, T>) {
+      if constexpr (kLoadable<S, T>) {
         constexpr size_t kSquare = 16 / sizeof(T);
         if (m.col_stride == 1) {
           for (; r + kSquare <= width; r += kSquare) {
-            const T* in = m.row<T>(begin + static_cast<int64_t>(first + r));
+            const S* in = m.row<S>(begin + static_cast<int64_t>(first + r));
             PrefetchRows(in + 2 * static_cast<int64_t>(kSquare) * m.row_stride, m.row_stride,
                          kSquare, depth);
             size_t t = 0;
@@ -114,7 +109,9 @@ void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T s
             for (; t < depth; ++t)
               for (size_t s = 0; s < kSquare; ++s)
                 out[t * kP + r + s] =
-                    scale * in[static_cast<int64_t>(s) * m.row_stride + static_cast<int64_t>(t)];
+                    scale *
+                    static_cast<T>(
+                        in[static_cast<int64_t>(s) * m.row_stride + static_cast<int64_t>(t)]);
           }
         }
       }
@@ -135,20 +132,20 @@ template <class T, class S>
 HWY_INLINE void CopyRow(const S* in, int64_t stride, size_t width, T scale, T* out) {
   const hn::ScalableTag<T> d;
   size_t c = 0;
-  if constexpr (std::is_same_v<S, T>) {
+  if constexpr (kLoadable<S, T>) {
     if (stride == 1) {
       const Vec<T> factor = hn::Set(d, scale);
       for (; c + kLanes<T> <= width; c += kLanes<T>)
-        hn::StoreU(hn::Mul(factor, hn::LoadU(d, in + c)), d, out + c);
+        hn::StoreU(hn::Mul(factor, LoadAs(d, in + c)), d, out + c);
     }
   }
   for (; c < width; ++c) out[c] = scale * static_cast<T>(in[static_cast<int64_t>(c) * stride]);
 }
 
 // Rows [begin, begin + count) of m, `width` wide -> panels (width / panel, count, panel): a row of
-// m stays a row of every panel. Returns whether all values are finite.
+// m stays a row of every panel, times scale. Returns whether all values are finite.
 template <class T>
-bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out) {
+bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out, T scale = 1) {
   constexpr size_t kP = kPanel<T>;
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
@@ -160,7 +157,7 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
       T* to = out + r * kP;
       for (size_t col = 0; col < width; col += kP, to += count * kP) {
         const size_t cols = std::min(kP, width - col);
-        CopyRow(in + static_cast<int64_t>(col) * m.col_stride, m.col_stride, cols, T(1), to);
+        CopyRow(in + static_cast<int64_t>(col) * m.col_stride, m.col_stride, cols, scale, to);
         std::fill(to + cols, to + kP, T(0));
         lo = hn::MulAdd(hn::Load(d, to), hn::Zero(d), lo);
         hi = hn::MulAdd(hn::Load(d, to + kN), hn::Zero(d), hi);
@@ -170,12 +167,43 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
   return hn::AllTrue(d, hn::Eq(hn::Add(lo, hi), hn::Zero(d)));
 }
 
+// The same in memory of the arena.
+template <class T>
+const T* PackedRows(const Matrix& m, int64_t begin, size_t count, size_t width, T scale,
+                    Arena& arena) {
+  constexpr size_t kP = kPanel<T>;
+  T* out = arena.take<T>((width + kP - 1) / kP * kP * count);
+  PackRows<T>(m, begin, count, width, out, scale);
+  return out;
+}
+
+// out[c] = scale·in[c], where out holds T or a type that is loadable as T, with any stride.
+template <class T>
+HWY_INLINE void StoreRow(const T* in, size_t width, T scale, DType dtype, void* out,
+                         int64_t stride) {
+  const hn::ScalableTag<T> d;
+  WithLoadable<T>(dtype, [&](auto stored) HWY_ATTR {
+    using S = decltype(stored);
+    S* to = static_cast<S*>(out);
+    size_t c = 0;
+    if (stride == 1)
+      for (; c + kLanes<T> <= width; c += kLanes<T>)
+        StoreAs(hn::Mul(hn::LoadU(d, in + c), hn::Set(d, scale)), d, to + c);
+    for (; c < width; ++c) to[static_cast<int64_t>(c) * stride] = S(in[c] * scale);
+  });
+}
+
 // Rows of a matrix of T, each contiguous.
 template <class T>
 struct Rows {
   const T* at = nullptr;
   ptrdiff_t stride = 0;
 };
+
+template <class T>
+Matrix AsMatrix(const Rows<T>& rows) {
+  return {rows.at, dtype_of<T>(), rows.stride, 1};
+}
 
 // scale·(m[begin + r, :] + plus) as rows: those of m itself if nothing has to change, else a copy.
 // plus.data null: nothing is added.
@@ -189,18 +217,17 @@ Rows<T> RowsOf(const Matrix& m, int64_t begin, size_t count, size_t width, T sca
     using S = decltype(stored);
     for (size_t r = 0; r < count; ++r) {
       const S* in = m.row<S>(begin + static_cast<int64_t>(r));
-      T* out = copy + r * width;
-      if (plus.data == nullptr) {
-        CopyRow(in, m.col_stride, width, scale, out);
-        continue;
-      }
-      WithStored(plus.dtype, [&](auto added) HWY_ATTR {
-        const auto* u = plus.row<decltype(added)>(0);
-        for (size_t c = 0; c < width; ++c)
-          out[c] = scale * (static_cast<T>(in[static_cast<int64_t>(c) * m.col_stride]) +
-                            static_cast<T>(u[static_cast<int64_t>(c) * plus.col_stride]));
-      });
+      CopyRow(in, m.col_stride, width, plus.data == nullptr ? scale : T(1), copy + r * width);
     }
+  });
+  if (plus.data == nullptr) return {copy, static_cast<ptrdiff_t>(width)};
+  WithStored(plus.dtype, [&](auto stored) HWY_ATTR {
+    const auto* u = plus.row<decltype(stored)>(0);
+    for (size_t r = 0; r < count; ++r)
+      for (size_t c = 0; c < width; ++c) {
+        T& x = copy[r * width + c];
+        x = scale * (x + static_cast<T>(u[static_cast<int64_t>(c) * plus.col_stride]));
+      }
   });
   return {copy, static_cast<ptrdiff_t>(width)};
 }

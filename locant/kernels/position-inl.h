@@ -313,34 +313,6 @@ struct ValueBlock {
     w = arena.take<T>(kMaxRows * ldw);
   }
 
-  // W[r, row] = sum of p over the keys whose offset has that row.
-  void unshear_row(const T* p, const Index<T>* at, size_t panels, T* out) const {
-    const hn::ScalableTag<T> d;
-    constexpr size_t kP = kPanel<T>;
-    constexpr size_t kN = kLanes<T>;
-    Vec<T> run = hn::Zero(d);  // sum over neighbouring panels that share one table row
-    Index<T> run_row = at[0];
-    const auto flush = [&]() HWY_ATTR {
-      out[run_row] += hn::GetLane(hn::SumOfLanes(d, run));
-      run = hn::Zero(d);
-    };
-    for (size_t panel = 0; panel < panels; ++panel, at += kP, p += kP) {
-      const Slope slope = SlopeOf<T>(at, 0, kP - 1, strip.unit_steps);
-      if (slope == Slope::constant) {
-        if (at[0] != run_row) flush();
-        run_row = at[0];
-        run = hn::Add(run, hn::Add(hn::LoadU(d, p), hn::LoadU(d, p + kN)));
-      } else if (slope == Slope::linear) {
-        T* to = out + at[0];
-        hn::StoreU(hn::Add(hn::LoadU(d, to), hn::LoadU(d, p)), d, to);
-        hn::StoreU(hn::Add(hn::LoadU(d, to + kN), hn::LoadU(d, p + kN)), d, to + kN);
-      } else {
-        for (size_t j = 0; j < kP; ++j) out[at[j]] += p[j];
-      }
-    }
-    flush();
-  }
-
   // O[r, :] += W[r, :]·A for the rows of a group; o rows are ldo apart; sums[r] = sum of p[r, :].
   void add(const KeyBlock<T>& block, const RowGroup& group, const T* p, size_t ldp, const T* sums,
            size_t value_panels, T* o, size_t ldo) const {
@@ -357,8 +329,8 @@ struct ValueBlock {
         continue;
       }
       std::fill(row + lo, row + hi + 1, T(0));
-      unshear_row(p + r * ldp, strip.rows + StripStart(block, group.row + r, group.panel_begin),
-                  group.panel_end - group.panel_begin, row);
+      UnshearRow(p + r * ldp, strip.rows + StripStart(block, group.row + r, group.panel_begin),
+                 group.panel_end - group.panel_begin, strip.unit_steps, row);
     }
     WithRows(group.count, [&](auto count) HWY_ATTR {
       for (size_t c = 0; c < value_panels; ++c)

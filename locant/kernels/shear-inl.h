@@ -83,6 +83,73 @@ HWY_INLINE void ReadDiagonals(const T* g, const Index<T>* strip, Vec<T>* x) {
   ClimbByLane<1, kCount, T>(x);
 }
 
+// The transpose of ClimbByLane: lane l of x[y] goes to lane l of x[y + l]; kCount of them are
+// given, kCount + N - 1 come out, zero where nothing went.
+template <size_t kBit, size_t kCount, class T>
+HWY_INLINE void FallByLane(Vec<T>* x) {
+  if constexpr (kBit > 0) {
+    const hn::ScalableTag<T> d;
+    const hn::ScalableTag<Index<T>> di;
+    const auto falls =
+        hn::RebindMask(d, hn::TestBit(hn::Iota(di, 0), hn::Set(di, static_cast<Index<T>>(kBit))));
+    Unroll<kCount + kBit>([&](auto step) HWY_ATTR {
+      constexpr size_t y = kCount + kBit - 1 - step;
+      if constexpr (y >= kBit && y < kCount) {
+        x[y] = hn::IfThenElse(falls, x[y - kBit], x[y]);
+      } else if constexpr (y >= kBit && y - kBit < kCount) {
+        x[y] = hn::IfThenElseZero(falls, x[y - kBit]);
+      } else if constexpr (y < kCount) {
+        x[y] = hn::IfThenZeroElse(falls, x[y]);
+      } else {
+        x[y] = hn::Zero(d);
+      }
+    });
+    FallByLane<kBit / 2, kCount + kBit, T>(x);
+  }
+}
+
+// G[strip[y + l], l] += x[y], lane l, for y < kRows: the transpose of ReadDiagonals, with the same
+// arguments. The first kRows of x are given.
+template <size_t kRows, class T>
+HWY_INLINE void AddDiagonals(T* g, const Index<T>* strip, Vec<T>* x) {
+  const hn::ScalableTag<T> d;
+  FallByLane<kLanes<T> / 2, kRows, T>(x);
+  Unroll<kLanes<T> + kRows - 1>([&](auto y) HWY_ATTR {
+    T* to = g + static_cast<size_t>(strip[y]) * kPanel<T>;
+    hn::Store(hn::Add(hn::Load(d, to), x[y]), d, to);
+  });
+}
+
+// W[row] += sum of p over the keys of `panels` panels whose offset has that row.
+template <class T>
+HWY_INLINE void UnshearRow(const T* p, const Index<T>* strip, size_t panels, bool unit_steps,
+                           T* w) {
+  const hn::ScalableTag<T> d;
+  constexpr size_t kP = kPanel<T>;
+  constexpr size_t kN = kLanes<T>;
+  Vec<T> run = hn::Zero(d);  // sum over neighbouring panels that share one table row
+  Index<T> run_row = strip[0];
+  const auto flush = [&]() HWY_ATTR {
+    w[run_row] += hn::GetLane(hn::SumOfLanes(d, run));
+    run = hn::Zero(d);
+  };
+  for (size_t panel = 0; panel < panels; ++panel, strip += kP, p += kP) {
+    const Slope slope = SlopeOf<T>(strip, 0, kP - 1, unit_steps);
+    if (slope == Slope::constant) {
+      if (strip[0] != run_row) flush();
+      run_row = strip[0];
+      run = hn::Add(run, hn::Add(hn::LoadU(d, p), hn::LoadU(d, p + kN)));
+    } else if (slope == Slope::linear) {
+      T* to = w + strip[0];
+      hn::StoreU(hn::Add(hn::LoadU(d, to), hn::LoadU(d, p)), d, to);
+      hn::StoreU(hn::Add(hn::LoadU(d, to + kN), hn::LoadU(d, p + kN)), d, to + kN);
+    } else {
+      for (size_t j = 0; j < kP; ++j) w[strip[j]] += p[j];
+    }
+  }
+  flush();
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace locant::inline v0

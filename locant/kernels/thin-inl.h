@@ -23,14 +23,14 @@ namespace HWY_NAMESPACE {
 // stream; memory is the limit here, so it is worth asking.
 constexpr size_t kBytesAhead = 2048;
 
-template <class T>
-HWY_INLINE void PrefetchAhead(const T* row, size_t width) {
-  PrefetchRows(row + kBytesAhead / sizeof(T), 0, 1, width);
+template <class S>
+HWY_INLINE void PrefetchAhead(const S* row, size_t width) {
+  PrefetchRows(row + kBytesAhead / sizeof(S), 0, 1, width);
 }
 
 // s[j] = start[j] + scale·<q, k_j> for `keys` keys.
-template <class T>
-HWY_INLINE void ThinScores(const T* q, size_t depth, T scale, const T* k, ptrdiff_t k_stride,
+template <class T, class S>
+HWY_INLINE void ThinScores(const T* q, size_t depth, T scale, const S* k, ptrdiff_t k_stride,
                            size_t keys, const T* start, T* s) {
   for (size_t j = 0; j < keys; ++j, k += k_stride) {
     PrefetchAhead(k, depth);
@@ -39,8 +39,8 @@ HWY_INLINE void ThinScores(const T* q, size_t depth, T scale, const T* k, ptrdif
 }
 
 // o += sum of p[j]·v_j over the keys that are live.
-template <class T>
-HWY_INLINE void ThinValues(const T* p, const uint8_t* live, const T* v, ptrdiff_t v_stride,
+template <class T, class S>
+HWY_INLINE void ThinValues(const T* p, const uint8_t* live, const S* v, ptrdiff_t v_stride,
                            size_t keys, size_t value_dim, T* o) {
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
@@ -50,8 +50,8 @@ HWY_INLINE void ThinValues(const T* p, const uint8_t* live, const T* v, ptrdiff_
     const Vec<T> weight = hn::Set(d, p[j]);
     size_t c = 0;
     for (; c + kN <= value_dim; c += kN)
-      hn::StoreU(hn::MulAdd(weight, hn::LoadU(d, v + c), hn::LoadU(d, o + c)), d, o + c);
-    for (; c < value_dim; ++c) o[c] += p[j] * v[c];
+      hn::StoreU(hn::MulAdd(weight, LoadAs(d, v + c), hn::LoadU(d, o + c)), d, o + c);
+    for (; c < value_dim; ++c) o[c] += p[j] * static_cast<T>(v[c]);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "locant/layers/attend.h"
 
 #include <algorithm>
+#include <ostream>
 #include <utility>
 
 #include "locant/attention/fused.h"
@@ -19,19 +20,34 @@ void check_tensor(const char* name, const ConstView& tensor, const char* axes) {
   require(tensor.data != nullptr || tensor.size() == 0, kScope, name, " must not be null");
 }
 
-void check_equal(const char* a_name, const char* what, int64_t a, const char* b_name, int64_t b) {
-  require(a == b, kScope, a_name, " has ", what, " ", a, " but ", b_name, " has ", b);
+// A tensor with its name, for messages: "k (2, 4, 10, 32)".
+struct Named {
+  const char* name;
+  const ConstView& tensor;
+};
+
+std::ostream& operator<<(std::ostream& text, const Named& named) {
+  return text << named.name << ' ' << shape_text(named.tensor);
+}
+
+void check_equal(const Named& a, const Named& b, int axis, const char* what) {
+  const int64_t x = a.tensor.shape[axis], y = b.tensor.shape[axis];
+  require(x == y, kScope, a, " and ", b, " must have the same ", what, ", got ", x, " and ", y);
 }
 
 void check_inputs(const ConstView& q, const ConstView& k, const ConstView& v) {
   check_tensor("q", q, "(B, H, Lq, d)");
   check_tensor("k", k, "(B, Hkv, Lk, d)");
   check_tensor("v", v, "(B, Hkv, Lk, dv)");
-  check_equal("k", "batch size", k.shape[0], "q", q.shape[0]);
-  check_equal("v", "batch size", v.shape[0], "q", q.shape[0]);
-  check_equal("k", "head_dim", k.shape[3], "q", q.shape[3]);
-  check_equal("v", "heads", v.shape[1], "k", k.shape[1]);
-  check_equal("v", "length", v.shape[2], "k", k.shape[2]);
+  check_equal({"k", k}, {"q", q}, 0, "batch size");
+  check_equal({"v", v}, {"q", q}, 0, "batch size");
+  check_equal({"k", k}, {"q", q}, 3, "head_dim");
+  check_equal({"v", v}, {"k", k}, 1, "heads");
+  check_equal({"v", v}, {"k", k}, 2, "length");
+  const int64_t heads = q.shape[1], kv_heads = k.shape[1];
+  require(heads == 0 || (kv_heads > 0 && heads % kv_heads == 0), kScope, Named{"q", q}, " and ",
+          Named{"k", k}, ": the heads of q must be a multiple of those of k, got ", heads, " and ",
+          kv_heads);
 }
 
 // Empty, or one length per batch row, each within the buffer.
@@ -102,24 +118,14 @@ ConstView broadcast_mask(const ConstView& mask, const Extents& full) {
 }
 
 void check_dtypes(const ConstView& q, const ConstView& k, const ConstView& v) {
-  const auto check = [](const char* name, DType dtype) {
-    require(dtype == DType::f32 || dtype == DType::f64, kScope, name, " is ", name_of(dtype),
-            "; this version computes in f32 and f64");
-  };
-  check("q", q.dtype);
-  check("k", k.dtype);
-  check("v", v.dtype);
-  const auto check_same = [&](const char* name, DType dtype) {
-    require(dtype == q.dtype, kScope, name, " is ", name_of(dtype), " but q is ", name_of(q.dtype));
-  };
-  check_same("k", k.dtype);
-  check_same("v", v.dtype);
+  require(is_floating(q.dtype), kScope, Named{"q", q}, " is ", name_of(q.dtype),
+          " but must be f32, f64, f16 or bf16");
+  for (const Named& other : {Named{"k", k}, Named{"v", v}})
+    require(other.tensor.dtype == q.dtype, kScope, other, " is ", name_of(other.tensor.dtype),
+            " but ", Named{"q", q}, " is ", name_of(q.dtype));
 }
 
-void check_output(const char* name, const View& output, DType dtype,
-                  std::span<const int64_t> shape) {
-  require(output.dtype == dtype, kScope, name, " is ", name_of(output.dtype), " but q is ",
-          name_of(dtype));
+void check_output(const char* name, const View& output, std::span<const int64_t> shape) {
   require(std::equal(shape.begin(), shape.end(), output.shape.begin(),
                      output.shape.begin() + output.rank),
           kScope, name, " has shape ", shape_text(output), " but must be ", shape_text(shape));
@@ -127,6 +133,15 @@ void check_output(const char* name, const View& output, DType dtype,
   for (int axis = 0; axis < output.rank; ++axis)
     require(output.strides[axis] != 0 || output.shape[axis] <= 1 || output.size() == 0, kScope,
             name, " has stride 0 on axis ", axis, " of extent ", output.shape[axis]);
+}
+
+// 16-bit inputs are computed in f32: out may be either, lse is f32.
+void check_output_dtypes(DType q, const View& out, const View& lse) {
+  const DType computing = is_half(q) ? DType::f32 : q;
+  require(out.dtype == q || out.dtype == computing, kScope, "out is ", name_of(out.dtype),
+          " but q is ", name_of(q), is_half(q) ? ": it must be that or f32" : "");
+  require(!lse || lse.dtype == computing, kScope, "lse is ", name_of(lse.dtype), " but must be ",
+          name_of(computing), " as q is ", name_of(q));
 }
 
 // Results are written while inputs are still read.
@@ -139,9 +154,10 @@ void check_call(const ConstView& q, const ConstView& k, const ConstView& v, cons
                 const AttendOptions& options, const View& out) {
   check_dtypes(q, k, v);
   const int64_t shape[] = {problem.batch, problem.heads, problem.q_len, problem.value_dim};
-  check_output("out", out, q.dtype, shape);
+  check_output("out", out, shape);
+  check_output_dtypes(q.dtype, out, options.lse);
   if (options.lse) {
-    check_output("lse", options.lse, q.dtype, std::span(shape, 3));
+    check_output("lse", options.lse, std::span(shape, 3));
     check_apart("lse", options.lse, "out", out);
   }
   for (const auto& [name, output] : {std::pair("out", out), std::pair("lse", options.lse)}) {
@@ -157,6 +173,9 @@ void check_call(const ConstView& q, const ConstView& k, const ConstView& v, cons
 
 Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k,
                  const Encoding& encoding) {
+  encoding.check_position_axes("q_positions", problem.q_positions);
+  encoding.check_position_axes("k_positions", problem.k_positions);
+  encoding.check_segments(problem);
   Prepared prepared = encoding.prepare(problem, q, k);
   validate(prepared.terms, problem.heads, problem.head_dim, problem.value_dim);
   return prepared;
@@ -183,6 +202,8 @@ Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
   problem.scale = options.scale;
   problem.q_positions = options.q_positions;
   problem.k_positions = options.k_positions;
+  problem.q_segments = options.q_segments;
+  problem.k_segments = options.k_segments;
   problem.sequences =
       options.sequences.empty() ? padded_rows(q, k, options) : given_sequences(options);
   validate(problem);

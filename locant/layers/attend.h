@@ -27,7 +27,9 @@ struct AttendOptions {
   int64_t window_left = -1, window_right = -1;
   int64_t prefix = 0;
   ConstView mask = {};  // broadcastable to (B, H, Lq, Lk); see terms/problem.h
-  ConstView q_positions = {}, k_positions = {};  // arbitrary position ids, (B | 1, L), int64
+  // Arbitrary position ids, (B | 1, L) or (B | 1, L, axes), int64.
+  ConstView q_positions = {}, k_positions = {};
+  ConstView q_segments = {}, k_segments = {};  // segment ids, (B | 1, L), int64; both or none
 
   std::optional<double> scale = {};  // c, the factor of all products, instead of the encoding's
   View lse = {};                     // (B, H, Lq) output, or empty
@@ -36,6 +38,8 @@ struct AttendOptions {
 
 // O = softmax(c·QKᵀ + terms)·(V + value terms).  A query with nothing to see gets zeros, lse -inf.
 //   q (B, H, Lq, d)   k (B, Hkv, Lk, d)   v (B, Hkv, Lk, dv)   out (B, H, Lq, dv), any strides
+// q, k and v share one type. f16 and bf16 are converted to f32 tile by tile; out is then of that
+// type, rounded to nearest even, or f32, and lse is f32. Tables and masks may have any type.
 LOCANT_API void attend(const ConstView& q, const ConstView& k, const ConstView& v,
                        const Encoding& encoding, const AttendOptions& options, const View& out);
 

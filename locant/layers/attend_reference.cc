@@ -34,8 +34,26 @@ double mask_at(const ConstView& mask, int64_t b, int64_t h, int64_t i, int64_t j
   return element(mask, index[0], index[1], index[2], index[3]);
 }
 
-int64_t position_at(const ConstView& positions, int64_t b, int64_t row) {
-  return *positions.at<int64_t>(positions.shape[0] > 1 ? b : 0, row);
+// Positions of rows [begin, begin + rows) with `axes` numbers each: the given ids, or start, start
+// + 1, ...; a position of one number stands for all axes.
+std::vector<int64_t> positions_of(const ConstView& ids, int64_t batch, int64_t begin, int64_t rows,
+                                  int64_t start, int64_t axes) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t axis = 0; axis < axes; ++axis)
+      out.push_back(!ids ? start + i
+                         : *ids.at<int64_t>(ids.shape[0] > 1 ? batch : 0, begin + i,
+                                            ids.rank == 3 ? axis : 0));
+  return out;
+}
+
+// Segment ids of rows [begin, begin + rows), or none.
+std::vector<int64_t> segments_of(const ConstView& ids, int64_t batch, int64_t begin, int64_t rows) {
+  std::vector<int64_t> out;
+  if (!ids) return out;
+  for (int64_t i = 0; i < rows; ++i)
+    out.push_back(*ids.at<int64_t>(ids.shape[0] > 1 ? batch : 0, begin + i));
+  return out;
 }
 
 template <class Real>
@@ -64,7 +82,7 @@ std::vector<Real> dense_rows(const ConstView& view, int64_t batch, int64_t begin
 
 template <class Real>
 ReferenceProblem<Real> problem_of(const Problem& problem, const Sequence& s, const ConstView& q,
-                                  const ConstView& k, const ConstView& v) {
+                                  const ConstView& k, const ConstView& v, int64_t axes) {
   ReferenceProblem<Real> p;
   p.heads = problem.heads;
   p.kv_heads = problem.kv_heads;
@@ -75,12 +93,11 @@ ReferenceProblem<Real> problem_of(const Problem& problem, const Sequence& s, con
   p.q = dense_rows<Real>(q, s.batch, s.q_begin, s.q_len);
   p.k = dense_rows<Real>(k, s.batch, s.k_begin, s.k_len);
   p.v = dense_rows<Real>(v, s.batch, s.k_begin, s.k_len);
-  for (int64_t i = 0; i < s.q_len; ++i)
-    p.q_pos.push_back(problem.q_positions ? position_at(problem.q_positions, s.batch, s.q_begin + i)
-                                          : s.q_start + i);
-  for (int64_t j = 0; j < s.k_len; ++j)
-    p.k_pos.push_back(problem.k_positions ? position_at(problem.k_positions, s.batch, s.k_begin + j)
-                                          : s.k_start + j);
+  p.position_axes = axes;
+  p.q_pos = positions_of(problem.q_positions, s.batch, s.q_begin, s.q_len, s.q_start, axes);
+  p.k_pos = positions_of(problem.k_positions, s.batch, s.k_begin, s.k_len, s.k_start, axes);
+  p.q_segments = segments_of(problem.q_segments, s.batch, s.q_begin, s.q_len);
+  p.k_segments = segments_of(problem.k_segments, s.batch, s.k_begin, s.k_len);
 
   const bool boolean = problem.mask && problem.mask.dtype == DType::boolean;
   const bool additive = problem.mask && !boolean;
@@ -108,6 +125,9 @@ template <class Real>
 void attend_by_loops(const ConstView& q, const ConstView& k, const ConstView& v,
                      const Encoding& encoding, const AttendOptions& options, const View& out) {
   const Problem problem = make_problem(q, k, v, options);
+  encoding.check_position_axes("q_positions", problem.q_positions);
+  encoding.check_position_axes("k_positions", problem.k_positions);
+  encoding.check_segments(problem);
   const int64_t B = problem.batch, H = problem.heads, Lq = problem.q_len, dv = problem.value_dim;
   require_output(out, "out", std::vector<int64_t>{B, H, Lq, dv});
   if (options.lse) require_output(options.lse, "lse", std::vector<int64_t>{B, H, Lq});
@@ -124,7 +144,7 @@ void attend_by_loops(const ConstView& q, const ConstView& k, const ConstView& v,
     parameters[parameter.name] = dense<Real>(encoding.parameter(parameter.name));
 
   for (const Sequence& s : problem.sequences) {
-    ReferenceProblem<Real> p = problem_of<Real>(problem, s, q, k, v);
+    ReferenceProblem<Real> p = problem_of<Real>(problem, s, q, k, v, encoding.position_axes());
     p.parameters = parameters;
     if (options.scale) p.scale = static_cast<Real>(*options.scale);
     ReferenceResult<Real> r;

@@ -1,14 +1,10 @@
 #include "locant/terms/problem.h"
 
 #include <limits>
-#include <string_view>
 #include <utility>
 
 namespace locant::inline v0 {
 namespace {
-
-// Differences of two positions, plus a length, stay far from the ends of 64 bits.
-constexpr int64_t kMaxPosition = int64_t{1} << 60;
 
 struct PositionRange {
   int64_t first, last;
@@ -81,7 +77,8 @@ void check_mask(const Problem& p) {
           shape_text(full), "; each axis must be equal or 1");
 }
 
-void check_positions(const Problem& p, const ConstView& ids, const char* name, int64_t length) {
+// Kernels compare segments in lanes as wide as a score.
+void check_segments(const Problem& p, const ConstView& ids, const char* name, int64_t length) {
   if (!ids) return;
   require(ids.dtype == DType::i64, "attend", name, " must be i64, got ", name_of(ids.dtype));
   require(ids.rank == 2 && (ids.shape[0] == p.batch || ids.shape[0] == 1) && ids.shape[1] == length,
@@ -89,9 +86,9 @@ void check_positions(const Problem& p, const ConstView& ids, const char* name, i
           length, ")");
   for (int64_t b = 0; b < ids.shape[0]; ++b)
     for (int64_t i = 0; i < length; ++i) {
-      const int64_t position = *ids.at<int64_t>(b, i);
-      require(position >= -kMaxPosition && position <= kMaxPosition, "attend", name, " holds ",
-              position, ", beyond ±2^60");
+      const int64_t segment = *ids.at<int64_t>(b, i);
+      require(std::in_range<int32_t>(segment), "attend", name, " holds ", segment,
+              ", which is no 32-bit integer");
     }
 }
 
@@ -112,6 +109,19 @@ Problem::Offsets Problem::offsets() const {
   return all;
 }
 
+// Position ids may differ from the indices that causal and window compare.
+Problem::Offsets Problem::visible_offsets() const {
+  Offsets out = offsets();
+  if (q_positions || k_positions) return out;
+  bool prefixes = false;
+  for (const Sequence& s : sequences) prefixes = prefixes || s.prefix > 0;
+  if (causal && !prefixes) out.last = std::min<int64_t>(out.last, 0);
+  if (window_right >= 0) out.last = std::min(out.last, window_right);
+  if (window_left >= 0) out.first = std::max(out.first, -window_left);
+  if (out.first > out.last) out.last = out.first;  // no pair is visible
+  return out;
+}
+
 void validate(const Problem& p) {
   require(p.batch >= 0 && p.heads >= 0 && p.kv_heads >= 0 && p.q_len >= 0 && p.k_len >= 0, "attend",
           "sizes must be >= 0, got batch ", p.batch, ", heads ", p.heads, ", key/value heads ",
@@ -125,8 +135,29 @@ void validate(const Problem& p) {
   require(p.window_right >= -1, "attend", "window_right must be >= -1, got ", p.window_right);
   check_sequences(p);
   check_mask(p);
-  check_positions(p, p.q_positions, "q_positions", p.q_len);
-  check_positions(p, p.k_positions, "k_positions", p.k_len);
+  validate_positions("attend", "q_positions", p.q_positions, p.batch, p.q_len);
+  validate_positions("attend", "k_positions", p.k_positions, p.batch, p.k_len);
+  require(!p.q_segments == !p.k_segments, "attend", p.q_segments ? "q" : "k",
+          "_segments are given without ", p.q_segments ? "k" : "q", "_segments");
+  check_segments(p, p.q_segments, "q_segments", p.q_len);
+  check_segments(p, p.k_segments, "k_segments", p.k_len);
+}
+
+void validate_positions(std::string_view scope, std::string_view name, const ConstView& ids,
+                        int64_t batch, int64_t length) {
+  if (!ids) return;
+  require(ids.dtype == DType::i64, scope, name, " must be i64, got ", name_of(ids.dtype));
+  const bool fits = (ids.rank == 2 || (ids.rank == 3 && ids.shape[2] >= 1)) &&
+                    (ids.shape[0] == batch || ids.shape[0] == 1) && ids.shape[1] == length;
+  require(fits, scope, name, " has shape ", shape_text(ids), " but must be (", batch, " or 1, ",
+          length, ") or (", batch, " or 1, ", length, ", axes)");
+  for (int64_t b = 0; b < ids.shape[0]; ++b)
+    for (int64_t i = 0; i < length; ++i)
+      for (int64_t axis = 0; axis < ids.shape[2]; ++axis) {
+        const int64_t position = *ids.at<int64_t>(b, i, axis);
+        require(position >= -kMaxPosition && position <= kMaxPosition, scope, name, " holds ",
+                position, ", beyond ±2^60");
+      }
 }
 
 }  // namespace locant::inline v0

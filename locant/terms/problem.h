@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "locant/core/api.h"
 #include "locant/core/view.h"
+#include "locant/terms/dropout.h"
 
 namespace locant::inline v0 {
 
@@ -40,13 +42,20 @@ struct LOCANT_API Problem {
   // c, the factor of all products in the scores (not of biases), instead of the encoding's own.
   std::optional<double> scale;
 
+  Dropout dropout;  // of the probabilities
+
   // Broadcastable to (batch, heads, q_len, k_len). Boolean: true means visible. Floating point:
   // added to the scaled scores; -inf means not visible.
   ConstView mask;
 
   // Arbitrary position ids, (batch | 1, q_len) and (batch | 1, k_len), int64; empty: q_start + i
-  // and k_start + j. Encodings with terms that depend on them take the materialised path.
+  // and k_start + j. Encodings with terms that depend on them take the materialised path. A third
+  // axis holds the numbers of a position that has several, such as time, height and width.
   ConstView q_positions, k_positions;
+
+  // Segment ids (sentence A, sentence B, ...), (batch | 1, q_len) and (batch | 1, k_len), int64 of
+  // 32-bit size: both or none. Encodings with a segment term ask whether two of them are equal.
+  ConstView q_segments, k_segments;
 
   int64_t group() const { return heads / kv_heads; }  // query heads per key/value head
 
@@ -68,6 +77,9 @@ struct LOCANT_API Problem {
     int64_t first = 0, last = 0;
   };
   Offsets offsets() const;
+
+  // Those of them that causal and window leave to some pair; at least one.
+  Offsets visible_offsets() const;
 };
 
 // Tile sizes, for tests that must cross several tiles at small lengths; 0 means the tuned size.
@@ -76,7 +88,15 @@ struct Tiling {
   int64_t keys = 0;  // keys per block, rounded up to the kernel's panel width
 };
 
+// Differences of two positions, plus a length, stay far from the ends of 64 bits.
+inline constexpr int64_t kMaxPosition = int64_t{1} << 60;
+
 // Fails by name if sizes, sequences, masks or positions are inconsistent.
 LOCANT_API void validate(const Problem& problem);
+
+// The same for position ids alone: (batch | 1, length) or (batch | 1, length, axes), int64, or
+// empty.
+LOCANT_API void validate_positions(std::string_view scope, std::string_view name,
+                                   const ConstView& ids, int64_t batch, int64_t length);
 
 }  // namespace locant::inline v0

@@ -5,10 +5,6 @@
 namespace locant::inline v0 {
 namespace {
 
-bool is_floating(DType dtype) {
-  return dtype != DType::boolean && dtype != DType::i64;
-}
-
 void check_vector(const char* what, const std::string& name, const ConstView& values, int64_t heads,
                   int64_t head_dim) {
   if (!values) return;
@@ -16,6 +12,15 @@ void check_vector(const char* what, const std::string& name, const ConstView& va
               is_floating(values.dtype),
           "terms", what, " of '", name, "' is ", name_of(values.dtype), " ", shape_text(values),
           " but must be floating point (", heads, ", ", head_dim, ")");
+}
+
+void check_segment_table(const SegmentTerm& term, int64_t heads, int64_t head_dim) {
+  const ConstView& table = term.table;
+  require(table.data != nullptr && is_floating(table.dtype) && table.rank == 3 &&
+              (table.shape[0] == heads || table.shape[0] == 1) && table.shape[1] == 2 &&
+              table.shape[2] == head_dim,
+          "terms", "table of '", term.name, "' is ", name_of(table.dtype), " ", shape_text(table),
+          " but must be floating point (", heads, " or 1, 2, ", head_dim, ")");
 }
 
 void check_table(const std::string& name, const ConstView& table, const RowMap& map, int64_t heads,
@@ -48,6 +53,20 @@ void check_bias(const OffsetBias& bias, int64_t heads) {
 
 }  // namespace
 
+void OffsetBias::add_to(int64_t head, int64_t offset, int64_t size, double* out) const {
+  const double* own = &values[head * count];
+  const double left = left_slope.empty() ? 0 : left_slope[head];
+  const double right = right_slope.empty() ? 0 : right_slope[head];
+  // Numbers [0, inside) lie before the table, [inside, after) in it.
+  const int64_t inside = std::clamp<int64_t>(first - offset, 0, size);
+  const int64_t after = std::clamp<int64_t>(first + count - offset, inside, size);
+  for (int64_t n = 0; n < inside; ++n)
+    out[n] += own[0] + left * static_cast<double>(first - offset - n);
+  for (int64_t n = inside; n < after; ++n) out[n] += own[offset + n - first];
+  for (int64_t n = after; n < size; ++n)
+    out[n] += own[count - 1] + right * static_cast<double>(offset + n - (first + count - 1));
+}
+
 bool has_unit_steps(const RowMap& map) {
   for (size_t n = 1; n < map.rows.size(); ++n)
     if (map.rows[n] - map.rows[n - 1] > 1) return false;
@@ -70,6 +89,12 @@ void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value
   }
   for (const ValueTerm& value : terms.values)
     check_table(value.name, value.table, value.map, heads, value_dim);
+  for (const SegmentTerm& term : terms.segments) {
+    require(std::isfinite(term.scale), "terms", "scale of '", term.name, "' must be finite, got ",
+            term.scale);
+    check_vector("plus", term.name, term.plus, heads, head_dim);
+    check_segment_table(term, heads, head_dim);
+  }
 }
 
 }  // namespace locant::inline v0

@@ -31,7 +31,7 @@ struct RowMap {
 LOCANT_API bool has_unit_steps(const RowMap& map);
 
 // bias[h, offset] = values[h][offset - first], beyond the ends continued with a slope per head.
-struct OffsetBias {
+struct LOCANT_API OffsetBias {
   std::string name;
   int64_t first = 0;
   int64_t count = 0;                            // offsets in the table
@@ -47,6 +47,9 @@ struct OffsetBias {
       value += right_slope[head] * static_cast<double>(index - count + 1);
     return value;
   }
+
+  // out[n] += at(head, offset + n), without a choice per number.
+  void add_to(int64_t head, int64_t offset, int64_t size, double* out) const;
 };
 
 enum class Side : uint8_t { query, key };
@@ -68,6 +71,14 @@ struct ValueTerm {
   RowMap map;
 };
 
+// scale·<q_i + plus, table[seg(i) != seg(j)]>; segment ids belong to the call (Problem).
+struct SegmentTerm {
+  std::string name;
+  double scale = 1;
+  ConstView plus;   // (heads, d) or empty
+  ConstView table;  // (heads | 1, 2, d): for the same segment, for another
+};
+
 // All that is added to c·<q_i, k_j> and to the values.
 struct Terms {
   double scale = 1;      // c
@@ -75,6 +86,7 @@ struct Terms {
   std::vector<OffsetBias> biases;
   std::vector<Projection> projections;
   std::vector<ValueTerm> values;
+  std::vector<SegmentTerm> segments;
 
   bool depend_on_positions() const {
     return !biases.empty() || !projections.empty() || !values.empty();

@@ -8,6 +8,13 @@ tensors in give torch tensors out. The encodings are classes of this module: loc
 """
 
 from locant import _locant
+from locant._analysis import (
+    AbsoluteScores,
+    ShiftChange,
+    absolute_scores,
+    embed_reference,
+    shift_invariance,
+)
 from locant._attention import (
     Materialized,
     Sequence,
@@ -19,6 +26,7 @@ from locant._attention import (
 from locant._encodings import Encoding, encodings
 from locant._locant import available_isas, isa, num_threads, set_isa, set_num_threads
 from locant._stats import Stats, stats
+from locant._two_stream import two_stream
 
 __version__ = _locant.__version__
 
@@ -26,12 +34,16 @@ __version__ = _locant.__version__
 globals().update({cls.__name__: cls for cls in encodings().values()})
 
 __all__ = [
+    "AbsoluteScores",
     "Encoding",
     "Materialized",
     "Sequence",
+    "ShiftChange",
     "Stats",
+    "absolute_scores",
     "attention",
     "available_isas",
+    "embed_reference",
     "encodings",
     "isa",
     "materialized",
@@ -40,6 +52,8 @@ __all__ = [
     "scores",
     "set_isa",
     "set_num_threads",
+    "shift_invariance",
     "stats",
+    "two_stream",
     *(cls.__name__ for cls in encodings().values()),
 ]

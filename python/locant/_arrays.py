@@ -46,6 +46,13 @@ def empty(shape, like, dtype=None):
     return np.empty(shape, dtype=_numpy_dtype(like) if dtype is None else dtype)
 
 
+def computed_in(x):
+    """What numbers of x's element type are computed in: "float64" or "float32"."""
+    if is_torch(x):
+        return "float64" if x.dtype == sys.modules["torch"].float64 else "float32"
+    return "float64" if _numpy_dtype(x) == np.float64 else "float32"
+
+
 def wrap(array, like):
     """A numpy array as one of like's library, without a copy."""
     return sys.modules["torch"].from_numpy(array) if is_torch(like) else array
@@ -62,4 +69,9 @@ def integers(x, name):
 
 
 def _numpy_dtype(x):
-    return x.dtype if isinstance(x, np.ndarray) else np.from_dlpack(x).dtype
+    if isinstance(x, np.ndarray):
+        return x.dtype
+    try:
+        return np.from_dlpack(x).dtype
+    except (BufferError, RuntimeError):  # bfloat16: numpy has no such type
+        return np.dtype(np.float32)

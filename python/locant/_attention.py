@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locant import _locant
-from locant._arrays import empty, integers, readable, wrap
+from locant._arrays import computed_in, empty, integers, readable, wrap
 from locant._encodings import Encoding, encodings
 
 
@@ -32,7 +32,7 @@ class Materialized(NamedTuple):
     output: Any  # (B, H, Lq, dv), of q's element type
     probabilities: Any  # (B, H, Lq, Lk), float64
     scores: dict  # "content" and every term by name, each (B, H, Lq, Lk), float64
-    lse: Any  # (B, H, Lq): log of the sum of exp of the scores
+    lse: Any  # (B, H, Lq): log of the sum of exp of the scores, float32 or float64
 
 
 def _options(
@@ -49,6 +49,8 @@ def _options(
     k_start=0,
     q_positions=None,
     k_positions=None,
+    q_segments=None,
+    k_segments=None,
     scale=None,
     tiling=None,
 ):
@@ -64,7 +66,9 @@ def _options(
     prefix          so many first keys are visible whatever `causal` says
     mask            broadcastable to (B, H, Lq, Lk): bool (True: visible) or floating point (added)
     q_start, k_start            position of the first query and of the first key
-    q_positions, k_positions    (L) or (B, L): arbitrary position ids instead
+    q_positions, k_positions    (L) or (B, L): arbitrary position ids instead; (B, L, axes) for
+                    encodings whose positions have several numbers
+    q_segments, k_segments      (L) or (B, L): segment ids, for encodings with a segment term
     scale           instead of the encoding's own factor of <q, k>
     tiling          (rows, keys): sizes of the kernel's tiles, for tests
     """
@@ -81,6 +85,8 @@ def _options(
         k_start=operator.index(k_start),
         q_positions=integers(q_positions, "q_positions"),
         k_positions=integers(k_positions, "k_positions"),
+        q_segments=integers(q_segments, "q_segments"),
+        k_segments=integers(k_segments, "k_segments"),
         scale=None if scale is None else float(scale),
         tiling=(0, 0) if tiling is None else tuple(tiling),
     )
@@ -104,6 +110,9 @@ def attention(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
     A query with nothing to see gets zeros. Returns (B, H, Lq, dv) of q's library and element type;
     with return_lse also (B, H, Lq), the log of the sum of exp of each query's scores. `out` is
     where to write the result: of q's element type, any strides.
+
+    float16 and bfloat16 are converted to float32 tile by tile and computed in that: nothing of the
+    tensors' size is copied. `out` may then be float32 too, and lse is float32.
     """
     return _attend(_locant.attend, q, k, v, encoding, options, out, return_lse)
 
@@ -129,7 +138,7 @@ def materialized(
     sum_h W[g, h]·in[h]: the first before masking and softmax, the second after.
     """
     q, k, v = readable(q, "q"), readable(k, "k"), readable(v, "v")
-    out, lse = empty(_shape(q, v), q), empty(_shape(q), q)
+    out, lse = empty(_shape(q, v), q), empty(_shape(q), q, computed_in(q))
     if talking_logits is not None:
         talking_logits = readable(talking_logits, "talking_logits")
     if talking_probabilities is not None:
@@ -159,7 +168,7 @@ def scores(q, k, encoding=None, **options):
 def _attend(function, q, k, v, encoding, options, out, return_lse, dtype=None):
     q, k, v = readable(q, "q"), readable(k, "k"), readable(v, "v")
     target = empty(_shape(q, v), q, dtype) if out is None else readable(out, "out")
-    lse = empty(_shape(q), q, dtype) if return_lse else None
+    lse = empty(_shape(q), q, dtype or computed_in(q)) if return_lse else None
     function(q, k, v, _bound(encoding, q), _options(**options), target, lse)
     result = target if out is None else out
     return (result, lse) if return_lse else result

@@ -4,8 +4,9 @@ import inspect
 
 import numpy as np
 
-from locant import _locant
+from locant import _embed, _locant
 from locant._arrays import readable
+from locant._rope import RopeMethods
 
 
 class Encoding:
@@ -54,6 +55,12 @@ class Encoding:
         self._bound.set(name, array)
         self._arrays[name] = array
 
+    def project(self, first_offset, last_offset):
+        """Computes once, for offsets pos(key) - pos(query) from first_offset to last_offset, the
+        tables that attention would otherwise make from the parameters in every call. Setting a
+        parameter drops them; after changing an array in place, call this again."""
+        self._bound.project(first_offset, last_offset)
+
     def fields(self):
         """The values of all fields, by name."""
         return self._bound.fields()
@@ -61,6 +68,22 @@ class Encoding:
     def parameters(self):
         """The arrays of all parameters, by name."""
         return dict(self._arrays)
+
+    @property
+    def embed_dim(self):
+        """The width D of the inputs that embed adds to; 0: the encoding acts on the scores."""
+        return _locant.embed_dim(self._bound)
+
+    def embed(self, x, *, start=0, positions=None, pads=None, out=None):
+        """x + PE, for encodings that are added to the input: sinusoidal and learned ones.
+
+        x           (B, L, D), float32 or float64, any strides
+        start       position of the first token: the length of a cache
+        positions   (L) or (B, L): rows of PE, as they are, instead
+        pads        (B, L) bool, True at padding: for encodings with a padding_idx
+        out         where to write the result, of x's element type; x itself is allowed
+        """
+        return _embed.embed(self._bound, x, start, positions, pads, out)
 
     def __getattr__(self, name):
         if not name.startswith("_"):
@@ -90,6 +113,10 @@ class Encoding:
     def __repr__(self):
         values = ", ".join(f"{k}={v!r}" for k, v in self.fields().items())
         return f"locant.{type(self).__name__}({values})"
+
+
+# Bases with methods that only one encoding has.
+_METHODS = {"rope": (RopeMethods,)}
 
 
 def _parameters(entry):
@@ -143,7 +170,8 @@ def _make_class(entry):
         "_fields": entry["fields"],
         "_switches": {p["name"] for p in parameters} & {f["name"] for f in entry["fields"]},
     }
-    return type(entry["class_name"], (Encoding,), body)
+    bases = (*_METHODS.get(entry["name"], ()), Encoding)
+    return type(entry["class_name"], bases, body)
 
 
 _CLASSES = {entry["name"]: _make_class(entry) for entry in _locant.registry()}

@@ -15,11 +15,12 @@ import numpy as np
 
 import locant
 
-HEADER = "{:<10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}"
+HEADER = "{:<14} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}"
 SETTINGS = {  # as in well-known models
     "t5": {"num_buckets": 32, "max_distance": 128},
     "shaw": {"max_distance": 16},
     "deberta": {"position_buckets": 256, "max_relative_positions": 512},
+    "rope": {"base": 500000.0},
 }
 
 
@@ -31,6 +32,12 @@ def _softmax(score):
     return score / score.sum(axis=-1, keepdims=True)
 
 
+def with_tokens(x, change):
+    """(B, H, L, d) -> the same after change(tokens), tokens (B, L, H·d)"""
+    tokens = x.swapaxes(1, 2)
+    return change(tokens.reshape(*tokens.shape[:2], -1)).reshape(tokens.shape).swapaxes(1, 2)
+
+
 def _offsets(length):
     position = np.arange(length)
     return position[None, :] - position[:, None]  # (L, L): pos(j) - pos(i)
@@ -38,6 +45,19 @@ def _offsets(length):
 
 def naive_none(q, k, v, enc):
     return _softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1]))) @ v
+
+
+def naive_sinusoidal(q, k, v, enc):
+    position, dim = np.arange(q.shape[2], dtype=np.float32), enc.embed_dim
+    angle = position[:, None] / 10000 ** (np.arange(0, dim, 2, dtype=np.float32) / dim)
+    table = np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(-1, dim)
+    q, k = (with_tokens(x, lambda tokens: tokens + table) for x in (q, k))
+    return naive_none(q, k, v, enc)
+
+
+def naive_learned(q, k, v, enc):
+    q, k = (with_tokens(x, lambda tokens: tokens + enc.table[: x.shape[2]]) for x in (q, k))
+    return naive_none(q, k, v, enc)
 
 
 def naive_t5(q, k, v, enc):
@@ -51,6 +71,15 @@ def naive_t5(q, k, v, enc):
     return _softmax(q @ k.swapaxes(-1, -2) + bias) @ v
 
 
+def naive_alibi(q, k, v, enc):
+    heads, length, dim = q.shape[1:]
+    power = 2 ** int(np.log2(heads))
+    slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
+    slopes += [2 ** (-4 * h / power) for h in range(1, 2 * (heads - power), 2)]
+    bias = np.float32(slopes)[:, None, None] * np.float32(-np.abs(_offsets(length)))  # (H, L, L)
+    return _softmax(q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(dim)) + bias) @ v
+
+
 def naive_shaw(q, k, v, enc):
     far = enc.max_distance
     row = np.clip(_offsets(q.shape[2]), -far, far) + far
@@ -58,6 +87,36 @@ def naive_shaw(q, k, v, enc):
     position = np.einsum("bhid,ijd->bhij", q, enc.keys[row], optimize=True)
     p = _softmax((q @ k.swapaxes(-1, -2) + position) / np.float32(np.sqrt(q.shape[-1])))
     return p @ v + np.einsum("bhij,ijd->bhid", p, enc.values[row], optimize=True)
+
+
+def _shifted(x):
+    """(.., L, 2L): x[i, L + j - i] at (i, j), by the trick of the released code."""
+    length = x.shape[-2]
+    x = x.reshape(*x.shape[:-2], 2 * length, length)[..., 1:, :]
+    return x.reshape(*x.shape[:-2], length, 2 * length - 1)[..., :length]
+
+
+def _projected_sinusoids(length, width, weight):
+    """W_R·R_r for r = L, L - 1, ... 1 - L: (H, 2L, d) from a weight (width, H, d)."""
+    r = np.arange(length, -length, -1.0)
+    angle = r[:, None] * 10000.0 ** (-2 * np.arange(width // 2) / width)
+    sinusoid = np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
+    return np.einsum("rm,mhd->hrd", sinusoid, weight, optimize=True)
+
+
+def _naive_relative(q, k, v, enc, weight):
+    content = (q + enc.r_w_bias[:, None]) @ k.swapaxes(-1, -2)
+    table = _projected_sinusoids(q.shape[2], weight.shape[0], weight)
+    position = _shifted((q + enc.r_r_bias[:, None]) @ table.swapaxes(-1, -2))
+    return _softmax((content + position) / np.float32(np.sqrt(q.shape[-1]))) @ v
+
+
+def naive_transformer_xl(q, k, v, enc):
+    return _naive_relative(q, k, v, enc, enc.r_net.T.reshape(-1, enc.heads, enc.head_dim))
+
+
+def naive_xlnet(q, k, v, enc):
+    return _naive_relative(q, k, v, enc, enc.r)
 
 
 def naive_deberta(q, k, v, enc):
@@ -73,12 +132,47 @@ def naive_deberta(q, k, v, enc):
     return _softmax(score / np.float32(np.sqrt(3 * q.shape[-1]))) @ v
 
 
+def naive_rope(q, k, v, enc):
+    half = q.shape[-1] // 2
+    theta = (1 / enc.base ** (np.arange(half) / half)).astype(np.float32)
+    angle = np.arange(q.shape[2], dtype=np.float32)[:, None] * theta  # (L, half)
+    cos, sin = np.cos(angle), np.sin(angle)
+
+    def rotated(x):
+        a, b = x[..., :half], x[..., half:]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+
+    return naive_none(rotated(q), rotated(k), v, enc)
+
+
 NAIVE = {
     "none": naive_none,
+    "sinusoidal": naive_sinusoidal,
+    "learned": naive_learned,
     "t5": naive_t5,
+    "alibi": naive_alibi,
     "shaw": naive_shaw,
+    "transformer_xl": naive_transformer_xl,
+    "xlnet": naive_xlnet,
     "deberta": naive_deberta,
+    "rope": naive_rope,
 }
+
+
+# --- locant's way --------------------------------------------------------------------------------
+
+
+def ours(q, k, v, enc):
+    if enc.embed_dim:  # added to the input: q and k stand for it, projected by the identity
+        q, k = (with_tokens(x, enc.embed) for x in (q, k))
+    return locant.attention(q, k, v, enc)
+
+
+def exact(q, k, v, enc):
+    if enc.embed_dim:
+        q, k = (with_tokens(x, lambda t: locant.embed_reference(t, enc)) for x in (q, k))
+        v = v.astype(np.float64)
+    return locant.reference(q, k, v, enc)
 
 
 # --- measuring -----------------------------------------------------------------------------------
@@ -89,9 +183,13 @@ def problem(name, heads, length, dim):
     q, k, v = (rng.standard_normal((1, heads, length, dim), dtype=np.float32) for _ in range(3))
     if name == "t5":
         q *= np.float32(dim**-0.5)  # T5 does not scale scores: its trained queries are small
-    encoding = locant.encodings()[name](heads=heads, head_dim=dim, **SETTINGS.get(name, {}))
+    settings = {"max_len": length} if name == "learned" else SETTINGS.get(name, {})
+    encoding = locant.encodings()[name](heads=heads, head_dim=dim, **settings)
     for parameter, values in encoding.parameters().items():
-        setattr(encoding, parameter, rng.standard_normal(values.shape, dtype=np.float32))
+        drawn = rng.standard_normal(values.shape, dtype=np.float32)
+        if parameter in ("r_net", "r"):  # a projection: its sums should be of the size of a key
+            drawn *= np.float32((heads * dim) ** -0.5)
+        setattr(encoding, parameter, drawn)
     return q, k, v, encoding
 
 
@@ -128,22 +226,22 @@ def extra_memory_apart(name, way, size):
 def measure(name, size):
     q, k, v, encoding = problem(name, *size)
     naive = NAIVE.get(name)
-    exact = locant.reference(q, k, v, encoding)
+    right = exact(q, k, v, encoding)
     row = {
         "encoding": name,
-        "error": float(np.abs(locant.attention(q, k, v, encoding) - exact).max()),
-        "ms": best_of(lambda: locant.attention(q, k, v, encoding), 0.5),
+        "error": float(np.abs(ours(q, k, v, encoding) - right).max()),
+        "ms": best_of(lambda: ours(q, k, v, encoding), 0.5),
         "mb": extra_memory_apart(name, "locant", size),
     }
     if naive:
-        row["naive error"] = float(np.abs(naive(q, k, v, encoding) - exact).max())
+        row["naive error"] = float(np.abs(naive(q, k, v, encoding) - right).max())
         row["naive ms"] = best_of(lambda: naive(q, k, v, encoding), 0.5)
         row["naive mb"] = extra_memory_apart(name, "naive", size)
     return row
 
 
 def line(row):
-    text = f"{row['encoding']:<10} {row['error']:>10.1e} {row['ms']:>10.2f} {row['mb']:>10.1f}"
+    text = f"{row['encoding']:<14} {row['error']:>10.1e} {row['ms']:>10.2f} {row['mb']:>10.1f}"
     if "naive ms" in row:
         text += f" {row['naive error']:>12.1e} {row['naive ms']:>10.2f} {row['naive mb']:>10.1f}"
         text += f" {row['naive ms'] / row['ms']:>9.1f}x"
@@ -159,7 +257,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.memory:
         name, way, *size = arguments.memory
-        function = locant.attention if way == "locant" else NAIVE[name]
+        function = ours if way == "locant" else NAIVE[name]
         print(json.dumps(extra_memory(function, problem(name, *map(int, size)))))
         return
 
@@ -167,7 +265,7 @@ def main():
     print(f"locant {locant.__version__}, {locant.isa()}, {locant.num_threads()} threads; float32,")
     print("heads {}, length {}, head size {}".format(*size))
     print("error: worst difference from the float64 reference; MB: peak beyond the inputs\n")
-    print(f"{'':<10} {'locant':^32} {'dense numpy':^34}")
+    print(f"{'':<14} {'locant':^32} {'dense numpy':^34}")
     print(HEADER.format("encoding", *["error", "ms", "MB"] * 2, "faster"))
     for name in locant.encodings():
         if sys.stderr.isatty():

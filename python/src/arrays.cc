@@ -120,6 +120,11 @@ InputArray broadcast_array(nb::handle object, std::string_view name, int rank) {
   return result;
 }
 
+InputArray position_array(nb::handle object, std::string_view name) {
+  const InputArray given = input_array(object, name);
+  return given.view.rank == 3 ? given : broadcast_array(object, name, 2);
+}
+
 std::vector<int64_t> integers(nb::handle object, std::string_view name) {
   const InputArray given = input_array(object, name, {1, "(B)"});
   if (!given.view) return {};

@@ -43,6 +43,9 @@ InputArray input_array(nb::handle object, std::string_view name);
 // Axes of extent 1 are added in front until there are `rank`, the way numpy broadcasts.
 InputArray broadcast_array(nb::handle object, std::string_view name, int rank);
 
+// Position ids: (L) or (B, L) as (B, L), and (B, L, axes).
+InputArray position_array(nb::handle object, std::string_view name);
+
 // A one-axis integer array as numbers; None gives none.
 std::vector<int64_t> integers(nb::handle object, std::string_view name);
 

@@ -105,6 +105,10 @@ void BoundEncoding::set(const std::string& name, nb::handle values) {
   arrays_[name] = std::move(array);
 }
 
+void BoundEncoding::project(int64_t first_offset, int64_t last_offset) {
+  encoding_->project(first_offset, last_offset);
+}
+
 nb::object BoundEncoding::copy(const std::string& name) const {
   const ConstView view = encoding_->parameter(name);
   std::vector<double> values;
@@ -126,6 +130,9 @@ void bind_encoding(nb::module_& module) {
       .def("parameters", &BoundEncoding::parameters, "Dicts: name, shape, shape_in_words, doc.")
       .def("set", &BoundEncoding::set, nb::arg("name"), nb::arg("values"),
            "Uses an array as a parameter, without a copy.")
+      .def("project", &BoundEncoding::project, nb::arg("first_offset"), nb::arg("last_offset"),
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Computes once what depends on weights alone, for a range of offsets.")
       .def("copy", &BoundEncoding::copy, nb::arg("name"),
            "A parameter's values as a new float64 array.");
   module.def("registry", &registry, "Every encoding: name, class_name, summary, fields and cases.");

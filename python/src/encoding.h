@@ -20,6 +20,7 @@ class BoundEncoding {
   nb::list parameters() const;  // dicts: name, shape, shape_in_words, doc
 
   void set(const std::string& name, nb::handle values);
+  void project(int64_t first_offset, int64_t last_offset);
   nb::object copy(const std::string& name) const;  // the parameter's values, as a new float64 array
 
  private:

@@ -3,13 +3,17 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "analysis.h"
 #include "attention.h"
 #include "command.h"
+#include "embed.h"
 #include "encoding.h"
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/isa.h"
 #include "options.h"
+#include "rope.h"
+#include "two_stream.h"
 
 NB_MODULE(_locant, module) {
   namespace nb = nanobind;
@@ -20,6 +24,10 @@ NB_MODULE(_locant, module) {
   locant::python::bind_encoding(module);
   locant::python::bind_options(module);
   locant::python::bind_attention(module);
+  locant::python::bind_rope(module);
+  locant::python::bind_embed(module);
+  locant::python::bind_analysis(module);
+  locant::python::bind_two_stream(module);
   locant::python::bind_command(module);
 
   module.def("isa", &locant::isa, "The instruction set that the kernels run now.");

@@ -33,13 +33,16 @@ std::vector<Sequence> to_sequences(nb::handle object) {
 Options::Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb::handle sequences,
                  bool causal, std::pair<int64_t, int64_t> window, int64_t prefix, nb::handle mask,
                  int64_t q_start, int64_t k_start, nb::handle q_positions, nb::handle k_positions,
-                 std::optional<double> scale, std::pair<int64_t, int64_t> tiling)
+                 nb::handle q_segments, nb::handle k_segments, std::optional<double> scale,
+                 std::pair<int64_t, int64_t> tiling)
     : lengths_(integers(lengths, "lengths")),
       k_lengths_(integers(k_lengths, "k_lengths")),
       sequences_(to_sequences(sequences)),
       mask_(broadcast_array(mask, "mask", 4)),
-      q_positions_(broadcast_array(q_positions, "q_positions", 2)),
-      k_positions_(broadcast_array(k_positions, "k_positions", 2)) {
+      q_positions_(position_array(q_positions, "q_positions")),
+      k_positions_(position_array(k_positions, "k_positions")),
+      q_segments_(broadcast_array(q_segments, "q_segments", 2)),
+      k_segments_(broadcast_array(k_segments, "k_segments", 2)) {
   options_.lengths = lengths_;
   options_.k_lengths = k_lengths_;
   options_.left_padded = left_padded;
@@ -53,6 +56,8 @@ Options::Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb:
   options_.k_start = k_start;
   options_.q_positions = q_positions_.view;
   options_.k_positions = k_positions_.view;
+  options_.q_segments = q_segments_.view;
+  options_.k_segments = k_segments_.view;
   options_.scale = scale;
   options_.tiling = {.rows = tiling.first, .keys = tiling.second};
 }
@@ -61,12 +66,14 @@ void bind_options(nb::module_& module) {
   using Pair = std::pair<int64_t, int64_t>;
   nb::class_<Options>(module, "Options", "Who sees whom, and where positions start: for one call.")
       .def(nb::init<nb::handle, nb::handle, bool, nb::handle, bool, Pair, int64_t, nb::handle,
-                    int64_t, int64_t, nb::handle, nb::handle, std::optional<double>, Pair>(),
+                    int64_t, int64_t, nb::handle, nb::handle, nb::handle, nb::handle,
+                    std::optional<double>, Pair>(),
            nb::kw_only(), nb::arg("lengths").none(), nb::arg("k_lengths").none(),
            nb::arg("left_padded"), nb::arg("sequences").none(), nb::arg("causal"),
            nb::arg("window"), nb::arg("prefix"), nb::arg("mask").none(), nb::arg("q_start"),
            nb::arg("k_start"), nb::arg("q_positions").none(), nb::arg("k_positions").none(),
-           nb::arg("scale").none(), nb::arg("tiling"));
+           nb::arg("q_segments").none(), nb::arg("k_segments").none(), nb::arg("scale").none(),
+           nb::arg("tiling"));
 }
 
 }  // namespace locant::python

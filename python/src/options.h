@@ -16,7 +16,8 @@ class Options {
   Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb::handle sequences,
           bool causal, std::pair<int64_t, int64_t> window, int64_t prefix, nb::handle mask,
           int64_t q_start, int64_t k_start, nb::handle q_positions, nb::handle k_positions,
-          std::optional<double> scale, std::pair<int64_t, int64_t> tiling);
+          nb::handle q_segments, nb::handle k_segments, std::optional<double> scale,
+          std::pair<int64_t, int64_t> tiling);
 
   // The views and spans point into this object.
   const AttendOptions& get() const { return options_; }
@@ -27,7 +28,7 @@ class Options {
  private:
   std::vector<int64_t> lengths_, k_lengths_;
   std::vector<Sequence> sequences_;
-  InputArray mask_, q_positions_, k_positions_;
+  InputArray mask_, q_positions_, k_positions_, q_segments_, k_segments_;
   AttendOptions options_;
 };
 

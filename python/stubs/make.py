@@ -21,6 +21,8 @@ OPTIONS = """
     k_start: int = 0,
     q_positions: ArrayLike | None = None,
     k_positions: ArrayLike | None = None,
+    q_segments: ArrayLike | None = None,
+    k_segments: ArrayLike | None = None,
     scale: float | None = None,
     tiling: tuple[int, int] | None = None,
 """
@@ -43,7 +45,7 @@ def all_parameters(module, entry):
     return list(names)
 
 
-def encoding_class(module, entry):
+def encoding_class(module, entry, template):
     fields = {field["name"]: field for field in entry["fields"]}
     parameters = all_parameters(module, entry)
     arguments, attributes = [], []
@@ -61,7 +63,10 @@ def encoding_class(module, entry):
         "def __init__(\n    self, *, " + ", ".join([*arguments, "seed: int = 0"]) + "\n) -> None: ...",
         *attributes,
     ]
-    return f"class {entry['class_name']}(Encoding):\n" + textwrap.indent("\n".join(body), "    ")
+    name = entry["class_name"]
+    own = f"_{name}Methods"
+    bases = f"{own}, Encoding" if f"class {own}:" in template else "Encoding"
+    return f"class {name}({bases}):\n" + textwrap.indent("\n".join(body), "    ")
 
 
 def main(template, folder):
@@ -69,7 +74,7 @@ def main(template, folder):
     import _locant  # the module alone: the package would import numpy
 
     text = pathlib.Path(template).read_text().replace("$OPTIONS", OPTIONS.strip())
-    classes = [encoding_class(_locant, entry) for entry in _locant.registry()]
+    classes = [encoding_class(_locant, entry, text) for entry in _locant.registry()]
     pathlib.Path(folder, "__init__.pyi").write_text("\n\n".join([text.rstrip(), *classes]) + "\n")
 
 

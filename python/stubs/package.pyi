@@ -39,11 +39,50 @@ class Stats(NamedTuple):
     fused_tiles: int
     materialized_calls: int
 
+class AbsoluteScores(NamedTuple):
+    content_content: Any
+    content_position: Any
+    position_content: Any
+    position_position: Any
+
+class ShiftChange(NamedTuple):
+    shift: int
+    worst_change: float
+    largest_score: float
+
 class Encoding:
     name: str
     def __init__(self, *, seed: int = 0, **values: Any) -> None: ...
     def fields(self) -> dict[str, Any]: ...
     def parameters(self) -> dict[str, Any]: ...
+    def project(self, first_offset: int, last_offset: int) -> None: ...
+    @property
+    def embed_dim(self) -> int: ...
+    def embed(
+        self, x: _Array, *, start: int = 0, positions: ArrayLike | None = None,
+        pads: ArrayLike | None = None, out: Array | None = None,
+    ) -> _Array: ...
+
+# What one encoding alone has: _NameMethods becomes a base of Name.
+class _Frequencies(NamedTuple):
+    theta: Any
+    magnitude: float
+
+class _RopeMethods:
+    def rotate(
+        self, x: _Array, *, start: int = 0, positions: ArrayLike | None = None, length: int = 0,
+        side: Literal["q", "k"] = "q", origin: int = 0, inverse: bool = False,
+        out: Array | None = None,
+    ) -> _Array: ...
+    def frequencies(self, length: int = 0) -> _Frequencies: ...
+
+class _TransformerXLMethods:
+    @staticmethod
+    def same_length_window(q_len: int, memory: int, mem_len: int) -> tuple[int, None]: ...
+
+class _XLNetMethods:
+    @staticmethod
+    def same_length_window(memory: int) -> tuple[int, None]: ...
 
 @overload
 def attention(
@@ -72,6 +111,26 @@ def materialized(
 def scores(
     q: Array, k: Array, encoding: Encoding | None = None, *, $OPTIONS
 ) -> dict[str, Any]: ...
+def embed_reference(
+    x: Array, encoding: Encoding, *, start: int = 0, positions: ArrayLike | None = None,
+    pads: ArrayLike | None = None,
+) -> Any: ...
+def absolute_scores(
+    x: Array, encoding: Encoding, w_q: Array, w_k: Array, *, x_k: Array | None = None,
+    start: int = 0, positions: ArrayLike | None = None, pads: ArrayLike | None = None,
+    k_start: int | None = None, k_positions: ArrayLike | None = None,
+    k_pads: ArrayLike | None = None, scale: float | None = None,
+) -> AbsoluteScores: ...
+def shift_invariance(
+    q: Array, k: Array, encoding: Encoding | None = None,
+    shifts: Iterable[int] = (1, 17, 1000), *, $OPTIONS
+) -> list[ShiftChange]: ...
+def two_stream(
+    q_h: _Array, q_g: _Array, k: Array, v: Array, encoding: Encoding, *,
+    perm_mask: Array | None = None, input_mask: Array | None = None,
+    target_mapping: Array | None = None, segments: ArrayLike | None = None, causal: bool = False,
+    window: _Window = None, scale: float | None = None, tiling: tuple[int, int] | None = None,
+) -> tuple[_Array, _Array]: ...
 def encodings() -> dict[str, type[Encoding]]: ...
 def stats() -> Stats: ...
 def isa() -> str: ...

@@ -201,10 +201,16 @@ def bad_calls():
     yield "k must be a numpy array or a DLPack tensor, got list", dict(k=[1.0])
     yield "v has the element type int32", dict(v=q.astype(np.int32))
     yield r"v has the element type complex64", dict(v=q.astype(np.complex64))
-    yield "k is f64 but q is f32", dict(k=q.astype(np.float64))
-    yield "k has head_dim 12 but q has 16", dict(k=q[..., :12])
-    yield "heads 4.* 3|4 .*heads.* 3", dict(k=q[:, :3], v=q[:, :3])
-    yield "k has batch size 1 but q has 2", dict(k=q[:1])
+    yield r"k \(2, 4, 8, 16\) is f64 but q \(2, 4, 8, 16\) is f32", dict(k=q.astype(np.float64))
+    yield (
+        r"k \(2, 4, 8, 12\) and q \(2, 4, 8, 16\) must have the same head_dim, got 12 and 16",
+        dict(k=q[..., :12]),
+    )
+    yield (
+        r"q \(2, 4, 8, 16\) and k \(2, 3, 8, 16\): the heads .* multiple .*, got 4 and 3",
+        dict(k=q[:, :3], v=q[:, :3]),
+    )
+    yield r"k \(1, 4, 8, 16\) and q \(2, 4, 8, 16\) must .* batch size, got 1 and 2", dict(k=q[:1])
     yield "lengths", dict(lengths=[8])
     yield "lengths", dict(lengths=[8, 9])
     yield "lengths", dict(lengths=[8, -1])

@@ -13,6 +13,9 @@ ENCODINGS = {
     "shaw": {},
     "deberta": {"position_buckets": 32, "max_relative_positions": 100},
     "deberta-v1": {"position_buckets": 0, "max_relative_positions": 50, "p2p": True},
+    "rope": {},
+    "rope-dynamic": {"scaling": "dynamic", "factor": 2.0, "original_max_position": 150},
+    "rope-xpos": {"scaling": "xpos"},
 }
 
 

@@ -36,7 +36,9 @@ def test_a_module_has_a_docstring(module):
     assert module.__doc__
 
 
-@pytest.mark.parametrize("name", ["attention", "reference", "materialized", "scores"])
+@pytest.mark.parametrize(
+    "name", sorted(name for name in locant.__all__ if inspect.isfunction(getattr(locant, name)))
+)
 def test_every_argument_is_explained(name):
     function = getattr(locant, name)
     for argument in inspect.signature(function).parameters:

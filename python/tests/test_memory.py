@@ -24,9 +24,12 @@ locant.set_num_threads(2)
 rng = np.random.default_rng(0)
 shape = (1, job["heads"], job["length"], job["dim"])
 # Filled in place: nothing is freed before the measurement that the call could use again.
-q, k, v, out = (np.empty(shape, np.float32) for _ in range(4))
+q, k, v, out = (np.empty(shape, job["dtype"]) for _ in range(4))
 for x in (q, k, v, out):
-    rng.standard_normal(dtype=np.float32, out=x)
+    for head in x[0]:
+        for begin in range(0, job["length"], 1024):
+            rows = head[begin : begin + 1024]
+            rows[...] = rng.standard_normal(rows.shape, dtype=np.float32)
 cls = locant.encodings()[job["encoding"]]
 encoding = cls(heads=job["heads"], head_dim=job["dim"], **job["fields"])
 before = locant.stats()
@@ -46,10 +49,11 @@ print(json.dumps({
 DEBERTA = {"position_buckets": 256, "max_relative_positions": 512}
 
 
-def measure(encoding, heads, length, dim, fields=None, **options):
+def measure(encoding, heads, length, dim, fields=None, dtype="float32", **options):
     job = dict(
-        encoding=encoding, heads=heads, length=length, dim=dim, fields=fields or {}, options=options
-    )
+        encoding=encoding, heads=heads, length=length, dim=dim, fields=fields or {}, dtype=dtype,
+        options=options,
+    )  # fmt: skip
     run = subprocess.run(
         [sys.executable, "-c", CHILD, json.dumps(job)], capture_output=True, text=True, check=True
     )
@@ -81,6 +85,14 @@ def test_all_keys_at_16384_take_at_most_64_megabytes():
 )
 def test_a_window_at_16384_takes_at_most_64_megabytes(encoding, fields):
     assert measure(encoding, 12, 16384, 64, fields, window=(600, 600))["extra"] <= LIMIT
+
+
+@needs_proc
+@pytest.mark.parametrize("encoding, fields", [("none", {}), ("deberta", DEBERTA)])
+def test_half_inputs_are_never_converted_as_a_whole(encoding, fields):
+    """One tensor in float32 would take 67 MB."""
+    result = measure(encoding, 4, 65536, 64, fields, dtype="float16", window=(300, 300))
+    assert result["extra"] <= 24 * MEGABYTE
 
 
 @needs_proc

@@ -18,6 +18,7 @@ def public_headers():
         path
         for pattern in re.findall(r"^\s+(locant/\S+?\.h)", patterns, re.MULTILINE)
         for path in ROOT.glob(pattern)
+        if "*/*" not in pattern or path.stem == path.parent.name  # name/name.h
     )
 
 
@@ -71,6 +72,12 @@ def test_what_is_public_is_explained(path):
         # A type may be explained by the top of its header: a folder's one configuration and class.
         if "(" in head and not TYPE.match(head):
             assert "//" in comment, f"{path}: no comment above\n{head}"
+
+
+@pytest.mark.parametrize("path", HEADERS, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_public_headers_include_public_headers_only(path):
+    included = re.findall(r'#include "(locant/[^"]+)"', path.read_text())
+    assert {ROOT / name for name in included} <= set(HEADERS)
 
 
 def test_every_library_file_is_in_the_inline_namespace():

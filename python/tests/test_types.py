@@ -43,7 +43,12 @@ def test_everything_public_has_a_type():
     assert set(locant.__all__) <= typed
 
 
-@pytest.mark.parametrize("name", ["attention", "reference", "materialized", "scores"])
+FUNCTIONS = sorted(
+    name for name in locant.__all__ if inspect.isfunction(getattr(locant, name))
+)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_stubs_of_functions_have_the_real_arguments(name):
     found = [n for n in stub().body if isinstance(n, ast.FunctionDef) and n.name == name]
     real = real_arguments(getattr(locant, name))
@@ -64,6 +69,20 @@ def test_stubs_of_encodings_have_the_real_arguments(cls):
     assert given == real_arguments(cls)
     names = {n.target.id for n in node.body if isinstance(n, ast.AnnAssign)} | set(methods)
     assert set(given) - {"seed"} <= names
+
+
+@pytest.mark.parametrize("cls", locant.encodings().values(), ids=lambda cls: cls.__name__)
+def test_stubs_of_encodings_have_the_real_methods(cls):
+    """In the class itself or in a base."""
+    classes = {n.name: n for n in stub().body if isinstance(n, ast.ClassDef)}
+    bases = [classes[base.id] for base in classes[cls.__name__].bases]
+    typed = {n.name: n for base in bases for n in base.body if isinstance(n, ast.FunctionDef)}
+    for name in {n for n in dir(cls) if n[0] != "_" and callable(getattr(cls, n))}:
+        given = arguments(typed[name])
+        given.pop("self", None)
+        real = real_arguments(getattr(cls, name))
+        real.pop("self", None)
+        assert given == real, name
 
 
 def test_the_package_says_that_it_is_typed():

@@ -1,0 +1,137 @@
+#include "locant/encodings/relative_sinusoid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "locant/core/error.h"
+#include "locant/core/executor.h"
+#include "locant/encodings/phasor.h"
+#include "locant/kernels/matmul.h"
+
+namespace locant::inline v0 {
+namespace {
+
+// Rows of a table, so that a wild mixture of positions is an error and not an allocation of
+// terabytes.
+constexpr int64_t kMaxRows = int64_t{1} << 22;
+
+// Sinusoids made and projected at a time: few enough to stay in cache between the two.
+constexpr int64_t kRowsAtOnce = 1024;
+constexpr int64_t kRun = 64;  // consecutive positions share half of their phasors' work
+
+Phasors phasors_of(int64_t d_model) {
+  std::vector<double> frequencies(d_model / 2);
+  for (size_t t = 0; t < frequencies.size(); ++t)
+    frequencies[t] =
+        std::pow(10000.0, -2.0 * static_cast<double>(t) / static_cast<double>(d_model));
+  return Phasors(std::move(frequencies));
+}
+
+// rows[n] = [sin | cos] of r = -(first + n), n < count.   rows (count, d_model)
+template <class Real>
+void fill_sinusoids(const Phasors& phasors, int64_t first, int64_t count, Real* rows) {
+  const int64_t pairs = phasors.pairs();
+  executor()->parallel_for((count + kRun - 1) / kRun, [&](int64_t run, int) {
+    Phasors::Walk walk(phasors);
+    for (int64_t n = run * kRun; n < std::min((run + 1) * kRun, count); ++n) {
+      Real* row = rows + n * 2 * pairs;
+      walk.row(-(first + n), row + pairs, row);
+    }
+  });
+}
+
+}  // namespace
+
+struct RelativeSinusoid::Table {
+  Problem::Offsets offsets;
+  std::vector<float> f32;  // (rows, heads·d): one of the two is empty
+  std::vector<double> f64;
+  ConstView view;  // (heads, rows, d)
+};
+
+RelativeSinusoid::RelativeSinusoid(std::string scope, int64_t heads, int64_t head_dim,
+                                   int64_t d_model, const Problem::Offsets& reach)
+    : scope_(std::move(scope)),
+      heads_(heads),
+      head_dim_(head_dim),
+      d_model_(d_model),
+      reach_(reach) {}
+
+Problem::Offsets RelativeSinusoid::clamped(const Problem::Offsets& offsets) const {
+  const Problem::Offsets out{std::clamp(offsets.first, reach_.first, reach_.last),
+                             std::clamp(offsets.last, reach_.first, reach_.last)};
+  require(out.last - out.first < kMaxRows, scope_, "offsets from ", out.first, " to ", out.last,
+          " need a table of more than ", kMaxRows, " rows; set clamp_len or a window");
+  return out;
+}
+
+std::shared_ptr<const RelativeSinusoid::Table> RelativeSinusoid::make(
+    const ConstView& weight, const Problem::Offsets& offsets, DType dtype) const {
+  const Phasors phasors = phasors_of(d_model_);
+  const int64_t rows = offsets.last - offsets.first + 1, width = heads_ * head_dim_;
+  auto table = std::make_shared<Table>();
+  table->offsets = offsets;
+  const auto fill = [&](auto& values) {
+    using Real = typename std::decay_t<decltype(values)>::value_type;
+    values.resize(rows * width);
+    std::vector<Real> sinusoids(std::min(rows, kRowsAtOnce) * d_model_);
+    for (int64_t n = 0; n < rows; n += kRowsAtOnce) {
+      const int64_t count = std::min(kRowsAtOnce, rows - n);
+      fill_sinusoids(phasors, offsets.first + n, count, sinusoids.data());
+      matmul(view(sinusoids.data(), {count, d_model_}), weight,
+             view(&values[n * width], {count, width}));
+    }
+    table->view = ConstView(values.data(), dtype_of<Real>(), Extents{heads_, rows, head_dim_, 1},
+                            Extents{head_dim_, width, 1, 0});
+    table->view.rank = 3;
+  };
+  if (dtype == DType::f64) {
+    fill(table->f64);
+  } else {
+    fill(table->f32);
+  }
+  return table;
+}
+
+void RelativeSinusoid::keep(const ConstView& weight, const Problem::Offsets& offsets) {
+  kept_ = make(weight, clamped(offsets), weight.dtype == DType::f64 ? DType::f64 : DType::f32);
+}
+
+void RelativeSinusoid::add_term(const Problem& problem, const ConstView& weight, const ConstView& v,
+                                Prepared& prepared) const {
+  const Problem::Offsets needed = clamped(problem.visible_offsets());
+  const bool wide = prepared.q.dtype == DType::f64;
+  std::shared_ptr<const Table> table = kept_;
+  if (table == nullptr || table->offsets.first > needed.first ||
+      table->offsets.last < needed.last || (wide && table->f64.empty()))
+    table = make(weight, needed, wide ? DType::f64 : DType::f32);
+  RowMap map{.first = table->offsets.first, .rows = {}};
+  map.rows.resize(table->offsets.last - table->offsets.first + 1);
+  std::iota(map.rows.begin(), map.rows.end(), 0);
+  prepared.terms.projections.push_back({.name = "position",
+                                        .side = Side::query,
+                                        .scale = prepared.terms.scale,
+                                        .plus = v,
+                                        .table = table->view,
+                                        .map = std::move(map)});
+  prepared.storage.push_back(std::move(table));
+}
+
+int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t heads,
+                            int64_t head_dim) {
+  require(d_model >= 0, scope, "d_model must be >= 0, got ", d_model);
+  const int64_t width = d_model > 0 ? d_model : heads * head_dim;
+  require(width % 2 == 0, scope, "d_model must be even: half sines, half cosines; got ", width);
+  return width;
+}
+
+int64_t farthest_distance(int64_t clamp_len) {
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;  // twice it still fits
+  return clamp_len > 0 ? std::min(clamp_len, kNoLimit) : kNoLimit;
+}
+
+}  // namespace locant::inline v0

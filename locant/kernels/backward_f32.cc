@@ -1,0 +1,34 @@
+#include "locant/kernels/backward.h"
+#include "locant/kernels/isa_dispatch.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "locant/kernels/backward_f32.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "hwy/highway.h"
+#include "locant/kernels/backward-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace locant::inline v0 {
+namespace HWY_NAMESPACE {
+
+int64_t RunBackwardF32(const BackwardCall& call, const BackwardItem& item) {
+  return BackwardKernel<float>(call, item).run();
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace locant::inline v0
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace locant::inline v0 {
+
+HWY_EXPORT(RunBackwardF32);
+
+int64_t run_backward_f32(const BackwardCall& call, const BackwardItem& item) {
+  return LOCANT_DISPATCH(RunBackwardF32)(call, item);
+}
+
+}  // namespace locant::inline v0
+#endif
