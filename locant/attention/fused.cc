@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-#include "locant/attention/stats.h"
+#include "locant/attention/counters.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/forward.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // Keys per tile: K and V of a block fit the second-level cache, and so do the key-side products
@@ -176,4 +176,4 @@ void fused_forward(const Problem& problem, const ConstView& q, const ConstView& 
   count_fused(1, tiles.load());
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -6,7 +6,7 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // O = softmax(c·QKᵀ + terms)·(V + value terms); lse may be empty.
 //   q (B, H, Lq, d)   k (B, Hkv, Lk, d)   v (B, Hkv, Lk, dv)   out (B, H, Lq, dv)   lse (B, H, Lq)
@@ -14,4 +14,4 @@ void fused_forward(const Problem& problem, const ConstView& q, const ConstView& 
                    const ConstView& v, const Terms& terms, const Tiling& tiling, const View& out,
                    const View& lse);
 
-}  // namespace locant
+}  // namespace locant::inline v0

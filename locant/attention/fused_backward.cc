@@ -6,11 +6,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "locant/attention/stats.h"
+#include "locant/attention/counters.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/backward.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr int64_t kKeyBlock = 128;      // K, V, their gradients and two tiles fit the second level
@@ -354,4 +354,4 @@ TermGradients fused_backward(const Problem& problem, const Terms& terms,
   return Backward<float>(problem, terms, forward, dout, tiling, dq, dk, dv).run();
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -7,7 +7,7 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // What the forward was given and gave.
 //   q (B, H, Lq, d)   k (B, Hkv, Lk, d)   v (B, Hkv, Lk, dv)   out (B, H, Lq, dv)   lse (B, H, Lq)
@@ -21,4 +21,4 @@ TermGradients fused_backward(const Problem& problem, const Terms& terms,
                              const ForwardResult& forward, const ConstView& dout,
                              const Tiling& tiling, const View& dq, const View& dk, const View& dv);
 
-}  // namespace locant
+}  // namespace locant::inline v0

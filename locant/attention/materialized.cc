@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "locant/attention/stats.h"
+#include "locant/attention/counters.h"
 #include "locant/core/executor.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr const char* kScope = "attend_materialized";
@@ -366,4 +366,4 @@ Materialized materialized_forward(const Problem& problem, const ConstView& q, co
   return Computation<float>(problem, q, k, v, terms, extras, out, lse).run();
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/view.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // What the materialised path can do besides the output.
 struct MaterializedOptions {
@@ -28,9 +29,10 @@ struct Materialized {
 
 // O = softmax(c·QKᵀ + terms)·(V + value terms); scores come as "content" and then every term by
 // name.
-Materialized materialized_forward(const Problem& problem, const ConstView& q, const ConstView& k,
-                                  const ConstView& v, const Terms& terms,
-                                  const MaterializedOptions& extras, const View& out,
-                                  const View& lse);
+//   q (B, H, Lq, d)   k (B, Hkv, Lk, d)   v (B, Hkv, Lk, dv)   out (B, H, Lq, dv)   lse (B, H, Lq)
+LOCANT_API Materialized materialized_forward(const Problem& problem, const ConstView& q,
+                                             const ConstView& k, const ConstView& v,
+                                             const Terms& terms, const MaterializedOptions& extras,
+                                             const View& out, const View& lse);
 
-}  // namespace locant
+}  // namespace locant::inline v0

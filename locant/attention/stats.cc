@@ -2,7 +2,9 @@
 
 #include <atomic>
 
-namespace locant {
+#include "locant/attention/counters.h"
+
+namespace locant::inline v0 {
 namespace {
 
 std::atomic<int64_t> fused_calls{0}, fused_tiles{0}, materialized_calls{0};
@@ -32,4 +34,4 @@ void count_materialized() {
   materialized_calls.fetch_add(1, std::memory_order_relaxed);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 
-namespace locant {
+#include "locant/core/api.h"
+
+namespace locant::inline v0 {
 
 struct Stats {
   int64_t fused_calls = 0;     // attend() calls that took the fused kernel
@@ -13,9 +15,7 @@ struct Stats {
   int64_t materialized_calls = 0;
 };
 
-Stats stats();
-void count_fused(int64_t calls, int64_t tiles);
-void count_fused_backward(int64_t calls, int64_t tiles);
-void count_materialized();
+// Counts since the process began; the difference of two of them tells what a call did.
+LOCANT_API Stats stats();
 
-}  // namespace locant
+}  // namespace locant::inline v0

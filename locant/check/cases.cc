@@ -4,7 +4,7 @@
 #include "locant/check/check.h"
 #include "locant/check/pairwise.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // The factors, in the order of a pairwise row.
@@ -168,4 +168,4 @@ std::vector<CheckCase> check_cases(const EncodingEntry& entry) {
   return out;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -13,7 +13,7 @@
 #include "locant/encodings/registry.h"
 #include "locant/terms/problem.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 enum class BatchKind : uint8_t { full, right_padded, left_padded, packed };
 enum class VisibleKind : uint8_t { all, causal, window, causal_window, prefix };
@@ -82,4 +82,4 @@ struct CheckResult {
 // most half the distance at the result. Each element is allowed that much more.
 std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas);
 
-}  // namespace locant
+}  // namespace locant::inline v0

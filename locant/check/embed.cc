@@ -8,7 +8,7 @@
 
 #include "locant/check/random.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr int64_t kBatch = 4;
@@ -156,4 +156,4 @@ std::vector<EmbedAnswer> embed_answers(const CheckCase& check, const Encoding& e
   return answers;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -7,7 +7,7 @@
 #include "locant/check/check.h"
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct EmbedAnswer {
   std::vector<double> got, wanted;  // (B, L, D)
@@ -21,4 +21,4 @@ struct EmbedAnswer {
 // rounding of the angle at the farthest position.
 std::vector<EmbedAnswer> embed_answers(const CheckCase& check, const Encoding& encoding);
 
-}  // namespace locant
+}  // namespace locant::inline v0

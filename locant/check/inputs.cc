@@ -6,7 +6,7 @@
 
 #include "locant/check/random.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr int64_t kPrefix = 13;
@@ -287,4 +287,4 @@ template class CheckInputs<double>;
 template class CheckInputs<Half>;
 template class CheckInputs<Bfloat>;
 
-}  // namespace locant
+}  // namespace locant::inline v0

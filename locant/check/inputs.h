@@ -9,7 +9,7 @@
 #include "locant/check/check.h"
 #include "locant/layers/attend.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // What numbers stored as Real are computed in.
 template <class Real>
@@ -49,4 +49,4 @@ class CheckInputs {
   std::vector<Sequence> sequences_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -6,7 +6,7 @@
 #include "locant/check/random.h"
 #include "locant/core/error.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr int kCandidates = 40;  // rows tried for each row taken
@@ -129,4 +129,4 @@ std::vector<std::vector<int>> pairwise(const std::vector<int>& levels, const Com
   return Design(levels, compatible, seed).rows();
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

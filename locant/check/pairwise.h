@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct FactorLevel {
   int factor = 0, level = 0;
@@ -20,4 +20,4 @@ using Compatible = std::function<bool(const FactorLevel&, const FactorLevel&)>;
 std::vector<std::vector<int>> pairwise(const std::vector<int>& levels, const Compatible& compatible,
                                        uint64_t seed);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace locant {
+namespace locant::inline v0 {
 
 // SplitMix64 (Steele, Lea and Flood 2014).
 class Random {
@@ -29,4 +29,4 @@ class Random {
   uint64_t state_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -11,7 +11,7 @@
 #include "locant/check/inputs.h"
 #include "locant/kernels/isa.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 class IsaScope {
@@ -200,4 +200,4 @@ std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::
   return results;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

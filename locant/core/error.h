@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace locant {
+namespace locant::inline v0 {
 
 // fail("shaw", "max_distance must be >= 1, got ", 0) throws "[shaw] max_distance must be >= 1, got
 // 0".
@@ -18,9 +18,10 @@ template <class... Parts>
   throw std::invalid_argument(text.str());
 }
 
+// Fails unless `condition` holds.
 template <class... Parts>
 void require(bool condition, std::string_view scope, const Parts&... parts) {
   if (!condition) fail(scope, parts...);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -23,7 +23,7 @@
 
 #include "locant/core/error.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 using Body = std::function<void(int64_t, int)>;
@@ -281,4 +281,4 @@ int num_threads() {
   return executor()->concurrency();
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

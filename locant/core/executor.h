@@ -5,9 +5,12 @@
 #include <functional>
 #include <memory>
 
-namespace locant {
+#include "locant/core/api.h"
 
-class Executor {
+namespace locant::inline v0 {
+
+// Runs the work items of a call. A host program with threads of its own derives from this.
+class LOCANT_API Executor {
  public:
   virtual ~Executor() = default;
 
@@ -21,13 +24,13 @@ class Executor {
 };
 
 // locant's own pool. Threads start on first use and block when idle; a forked child starts its own.
-std::shared_ptr<Executor> make_thread_pool(int threads);
+LOCANT_API std::shared_ptr<Executor> make_thread_pool(int threads);
 
 // The executor all calls use. set_num_threads(n) makes a pool of n (n >= 1); set_executor installs
 // another. Calls under way keep the executor they began with.
-std::shared_ptr<Executor> executor();
-void set_executor(std::shared_ptr<Executor> executor);
-void set_num_threads(int threads);
-int num_threads();
+LOCANT_API std::shared_ptr<Executor> executor();
+LOCANT_API void set_executor(std::shared_ptr<Executor> executor);
+LOCANT_API void set_num_threads(int threads);
+LOCANT_API int num_threads();
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 std::string number_text(double number) {
@@ -108,4 +108,4 @@ FieldValue parse_field(std::string_view scope, const Field& field, const std::st
   }
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

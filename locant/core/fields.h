@@ -12,16 +12,21 @@
 #include <variant>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/error.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 using FieldValue = std::variant<bool, int64_t, double, std::string, std::vector<double>>;
 using FieldValues = std::map<std::string, FieldValue>;
 
-std::string text_of(const FieldValue& value);
-const char* type_name_of(const FieldValue& value);
+// "16", "true", "hf", "1,2,4": what parse_field reads.
+LOCANT_API std::string text_of(const FieldValue& value);
 
+// "an integer", "true or false", ...: for messages.
+LOCANT_API const char* type_name_of(const FieldValue& value);
+
+// One member of a configuration: its word, its default and what it means.
 struct Field {
   std::string name;
   FieldValue fallback;  // the default
@@ -31,10 +36,12 @@ struct Field {
 
 // Converts `given` to the type of field.fallback (an integer serves as a number), or fails with the
 // scope, the field and both types.
-FieldValue converted(std::string_view scope, const Field& field, const FieldValue& given);
+LOCANT_API FieldValue converted(std::string_view scope, const Field& field,
+                                const FieldValue& given);
 
 // Parses "16", "true", "hf", "1,2,4" as the type of field.fallback.
-FieldValue parse_field(std::string_view scope, const Field& field, const std::string& text);
+LOCANT_API FieldValue parse_field(std::string_view scope, const Field& field,
+                                  const std::string& text);
 
 // Binds fields to the members of a plain struct.
 //   static const Fields<ShawConfig> fields{"shaw", {field("heads", &ShawConfig::heads, "query
@@ -46,6 +53,7 @@ struct BoundField {
   std::function<FieldValue(const Config&)> load;
 };
 
+// field("heads", &ShawConfig::heads, "query heads"): the default is that of the struct.
 template <class Config, class Member>
 BoundField<Config> field(std::string name, Member Config::*member, std::string doc,
                          std::vector<std::string> choices = {}) {
@@ -59,6 +67,7 @@ BoundField<Config> field(std::string name, Member Config::*member, std::string d
   };
 }
 
+// All fields of a struct: describes them, makes one from values, and gives its values.
 template <class Config>
 class Fields {
  public:
@@ -99,4 +108,4 @@ class Fields {
   std::vector<BoundField<Config>> bound_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -1,6 +1,6 @@
 #include "locant/core/half.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u;
@@ -45,4 +45,4 @@ Half::operator float() const {
   return std::bit_cast<float>(u | static_cast<uint32_t>(bits & 0x8000u) << 16);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -4,10 +4,12 @@
 #include <bit>
 #include <cstdint>
 
-namespace locant {
+#include "locant/core/api.h"
+
+namespace locant::inline v0 {
 
 // bfloat16: the upper half of a float32.
-struct Bfloat {
+struct LOCANT_API Bfloat {
   uint16_t bits = 0;
 
   Bfloat() = default;
@@ -17,7 +19,7 @@ struct Bfloat {
 };
 
 // IEEE binary16: 1 sign, 5 exponent and 10 fraction bits.
-struct Half {
+struct LOCANT_API Half {
   uint16_t bits = 0;
 
   Half() = default;
@@ -26,4 +28,4 @@ struct Half {
   operator float() const;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

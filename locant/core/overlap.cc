@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // Bytes [begin, end), end exclusive.
@@ -50,4 +50,4 @@ bool may_overlap(const ConstView& a, const ConstView& b) {
   return true;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -8,7 +8,7 @@
 
 #include "locant/core/view.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 class Tensor {
  public:
@@ -34,4 +34,4 @@ class Tensor {
   std::vector<std::byte> bytes_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 template <class T>
@@ -113,4 +113,4 @@ std::string shape_text(std::span<const int64_t> shape) {
   return text + ")";
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -9,16 +9,19 @@
 #include <string>
 #include <type_traits>
 
+#include "locant/core/api.h"
 #include "locant/core/error.h"
 #include "locant/core/half.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 enum class DType : uint8_t { f32, f64, f16, bf16, boolean, i64 };
 
-size_t size_of(DType dtype);
-const char* name_of(DType dtype);
+// Bytes of an element, and its name: "f32", "bf16", ...
+LOCANT_API size_t size_of(DType dtype);
+LOCANT_API const char* name_of(DType dtype);
 
+// 16 bits wide, and any floating type.
 constexpr bool is_half(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16;
 }
@@ -26,6 +29,7 @@ constexpr bool is_floating(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64 || is_half(dtype);
 }
 
+// dtype_of<float>() = DType::f32
 template <class T>
 constexpr DType dtype_of() {
   using U = std::remove_cv_t<T>;
@@ -121,14 +125,15 @@ auto view(T* data, std::initializer_list<int64_t> extents) {
 }
 
 // One element as a double, whatever its type.
-double element(const ConstView& view, int64_t a = 0, int64_t b = 0, int64_t c = 0, int64_t e = 0);
+LOCANT_API double element(const ConstView& view, int64_t a = 0, int64_t b = 0, int64_t c = 0,
+                          int64_t e = 0);
 
 // Writes one element of a floating type, rounded to nearest; 16-bit types by way of float32.
-void set_element(const View& view, double value, int64_t a = 0, int64_t b = 0, int64_t c = 0,
-                 int64_t e = 0);
+LOCANT_API void set_element(const View& view, double value, int64_t a = 0, int64_t b = 0,
+                            int64_t c = 0, int64_t e = 0);
 
 // "(2, 12, 128, 64)"
-std::string shape_text(const ConstView& view);
-std::string shape_text(std::span<const int64_t> shape);
+LOCANT_API std::string shape_text(const ConstView& view);
+LOCANT_API std::string shape_text(std::span<const int64_t> shape);
 
-}  // namespace locant
+}  // namespace locant::inline v0

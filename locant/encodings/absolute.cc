@@ -5,9 +5,8 @@
 #include "locant/core/executor.h"
 #include "locant/core/overlap.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
-
 
 constexpr int64_t kItemRows = 64;  // per work item; sinusoids are made in runs of so many
 
@@ -160,4 +159,4 @@ void Absolute::reference(const ReferenceProblem<float>& p, ReferenceResult<float
   plain_.reference(p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -20,7 +20,7 @@
 #include "locant/encodings/encoding.h"
 #include "locant/encodings/none/none.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // The configuration with its fields checked and dim = 0 replaced by heads·head_dim.
 template <class Config>
@@ -38,7 +38,7 @@ Config with_dim(std::string_view scope, Config config) {
   return config;
 }
 
-class Absolute : public Encoding {
+class LOCANT_API Absolute : public Encoding {
  public:
   int64_t embed_dim() const final { return dim_; }
   void embed(const ConstView& x, const EmbedOptions& options, const View& out) const final;
@@ -80,4 +80,4 @@ class Absolute : public Encoding {
   int64_t dim_, padding_idx_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -6,7 +6,7 @@
 #include "locant/core/error.h"
 #include "locant/terms/problem.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // At construction.
 template <class Config>
@@ -24,4 +24,4 @@ void check_fit(std::string_view scope, const Config& config, const Problem& prob
           " but q has ", problem.head_dim);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

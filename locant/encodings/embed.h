@@ -5,7 +5,7 @@
 
 #include "locant/core/view.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // x (B, L, D) gets the position start + l in row l, unless positions or pads say otherwise.
 struct EmbedOptions {
@@ -14,4 +14,4 @@ struct EmbedOptions {
   ConstView pads = {};       // (B, L) bool, true at padding: for encodings with a padding_idx
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

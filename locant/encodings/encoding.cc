@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // One of 2^64 numbers per (key, counter), by the SplitMix64 finaliser: no state, any order.
@@ -122,4 +122,4 @@ void Encoding::embed_reference(const ConstView&, const EmbedOptions&, const View
   fail_embed(name_);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/fields.h"
 #include "locant/core/tensor.h"
 #include "locant/core/view.h"
@@ -16,7 +17,7 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // A weight of an encoding. Tables start as normal(0, init_std) unless the user sets them.
 struct Parameter {
@@ -39,7 +40,8 @@ struct Prepared {
 // By the parameter's name, in its shape.
 using ParameterGradients = std::map<std::string, Tensor>;
 
-class Encoding {
+// The base of all encodings; programs may derive their own and give it to attend().
+class LOCANT_API Encoding {
  public:
   virtual ~Encoding() = default;
 
@@ -111,4 +113,4 @@ class Encoding {
   std::map<std::string, std::vector<float>> owned_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

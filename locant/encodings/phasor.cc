@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 struct Phasor {
@@ -74,4 +74,4 @@ void Phasors::Walk::row(int64_t position, Real* cosine, Real* sine) {
 template void Phasors::Walk::row<float>(int64_t, float*, float*);
 template void Phasors::Walk::row<double>(int64_t, double*, double*);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <vector>
 
-namespace locant {
+#include "locant/core/api.h"
 
-class Phasors {
+namespace locant::inline v0 {
+
+class LOCANT_API Phasors {
  public:
   // θ_t, and a_t if there is growth; all phasors are multiplied by `magnitude`.
   explicit Phasors(std::vector<double> frequencies, std::vector<double> growth = {},
@@ -49,4 +51,4 @@ class Phasors {
   std::vector<double> cosine_, sine_;  // (kRun, pairs) of positions 0 to 63
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

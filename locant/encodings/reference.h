@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace locant {
+namespace locant::inline v0 {
 
 template <class Real>
 struct ReferenceProblem {
@@ -90,4 +90,4 @@ void reference_softmax(const ReferenceProblem<Real>& p, const Value& value,
   }
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

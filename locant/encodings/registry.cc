@@ -12,7 +12,7 @@
 #include "locant/encodings/transformer_xl/transformer_xl.h"
 #include "locant/encodings/xlnet/xlnet.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 template <class E>
@@ -59,4 +59,4 @@ std::unique_ptr<Encoding> make_encoding(const std::string& name, const FieldValu
   return find_encoding(name).make(fields);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

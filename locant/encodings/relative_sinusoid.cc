@@ -12,7 +12,7 @@
 #include "locant/encodings/phasor.h"
 #include "locant/kernels/matmul.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // Rows of a table, so that a wild mixture of positions is an error and not an allocation of
@@ -134,4 +134,4 @@ int64_t farthest_distance(int64_t clamp_len) {
   return clamp_len > 0 ? std::min(clamp_len, kNoLimit) : kNoLimit;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -14,9 +14,9 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
-class RelativeSinusoid {
+class LOCANT_API RelativeSinusoid {
  public:
   // `reach`: offsets beyond which rows stay the same (r is clamped).
   RelativeSinusoid(std::string scope, int64_t heads, int64_t head_dim, int64_t d_model,
@@ -46,10 +46,10 @@ class RelativeSinusoid {
 
 // d_model of a configuration, where 0 stands for heads·head_dim; fails by name if it is odd or
 // negative.
-int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t heads,
-                            int64_t head_dim);
+LOCANT_API int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t heads,
+                                       int64_t head_dim);
 
 // The largest |r| that is told apart: clamp_len if it is > 0, else practically none.
-int64_t farthest_distance(int64_t clamp_len);
+LOCANT_API int64_t farthest_distance(int64_t clamp_len);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr std::align_val_t kAlignment{128};
@@ -39,4 +39,4 @@ Arena& Arena::of_this_thread() {
   return arena;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

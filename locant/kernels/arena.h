@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-namespace locant {
+namespace locant::inline v0 {
 
 class Arena {
   struct Mark {
@@ -55,4 +55,4 @@ class Arena {
   size_t current_ = 0, used_ = 0;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -8,7 +8,7 @@
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // Computes in f64, with q, k and v of that type, or in f32, where they may be f16 or bf16 too.
 struct AttentionCall {
@@ -27,4 +27,4 @@ struct QueryRange {
   size_t rows() const { return static_cast<size_t>(row_end - row_begin); }
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

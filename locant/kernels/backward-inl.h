@@ -23,7 +23,7 @@
 #include "locant/kernels/scores-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // On [begin, end), whole panels:   s: S -> P = exp(S - shift);   d: <dO, v> -> P·(d + plus)
@@ -481,7 +481,7 @@ class BackwardKernel {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_BACKWARD_INL_H_

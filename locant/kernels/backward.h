@@ -8,7 +8,7 @@
 #include "locant/core/view.h"
 #include "locant/kernels/attention_call.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct BackwardCall : AttentionCall {
   ConstView out, lse, dout;  // of the forward, (B, H, Lq, dv), (B, H, Lq); d(out) like out
@@ -46,4 +46,4 @@ struct BackwardItem {
 int64_t run_backward_f32(const BackwardCall& call, const BackwardItem& item);
 int64_t run_backward_f64(const BackwardCall& call, const BackwardItem& item);
 
-}  // namespace locant
+}  // namespace locant::inline v0

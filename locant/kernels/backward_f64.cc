@@ -9,7 +9,7 @@
 #include "locant/kernels/backward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 int64_t RunBackwardF64(const BackwardCall& call, const BackwardItem& item) {
@@ -18,11 +18,11 @@ int64_t RunBackwardF64(const BackwardCall& call, const BackwardItem& item) {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace locant {
+namespace locant::inline v0 {
 
 HWY_EXPORT(RunBackwardF64);
 
@@ -30,5 +30,5 @@ int64_t run_backward_f64(const BackwardCall& call, const BackwardItem& item) {
   return LOCANT_DISPATCH(RunBackwardF64)(call, item);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0
 #endif

@@ -21,7 +21,7 @@
 #include "locant/terms/terms.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // Largest of x[0, n).
@@ -90,7 +90,7 @@ struct BiasBlock {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_BIAS_INL_H_

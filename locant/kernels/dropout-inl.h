@@ -15,7 +15,7 @@
 #include "locant/terms/dropout.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // One round of the finaliser in terms/dropout.h.
@@ -56,7 +56,7 @@ HWY_INLINE T DropRow(const DropoutRow& row, int32_t threshold, uint32_t first_ke
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_DROPOUT_INL_H_

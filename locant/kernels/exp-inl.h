@@ -1,5 +1,5 @@
-// exp(x) for x <= 0, within 3 units in the last place for x > -20 and within 5 everywhere; 0 where the
-// result would be subnormal, NaN for NaN. Highway's own Exp takes twice as long.
+// exp(x) for x <= 0, within 3 units in the last place for x > -20 and within 5 everywhere; 0 where
+// the result would be subnormal, NaN for NaN. Highway's own Exp takes twice as long.
 
 #if defined(LOCANT_KERNELS_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_EXP_INL_H_
@@ -14,7 +14,7 @@
 #include "locant/kernels/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // Coefficients of f^0, f^1, ... for exp(f), |f| <= ln(2)/2.
@@ -106,7 +106,7 @@ HWY_INLINE void Exp(Vec<T> (&x)[kCount]) {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_EXP_INL_H_

@@ -24,7 +24,7 @@
 #include "locant/kernels/thin-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // One work item. Keys are walked in blocks; each block is packed once and meets all query rows of
@@ -303,7 +303,7 @@ class ForwardKernel {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_FORWARD_INL_H_

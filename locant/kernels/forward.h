@@ -6,7 +6,7 @@
 #include "locant/core/view.h"
 #include "locant/kernels/attention_call.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct ForwardCall : AttentionCall {
   View out, lse;  // (B, H, Lq, dv), (B, H, Lq) or empty
@@ -26,4 +26,4 @@ struct ForwardItem {
 int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item);
 int64_t run_forward_f64(const ForwardCall& call, const ForwardItem& item);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -9,7 +9,7 @@
 #include "locant/kernels/forward-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 int64_t RunForwardF32(const ForwardCall& call, const ForwardItem& item) {
@@ -18,11 +18,11 @@ int64_t RunForwardF32(const ForwardCall& call, const ForwardItem& item) {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace locant {
+namespace locant::inline v0 {
 
 HWY_EXPORT(RunForwardF32);
 
@@ -30,5 +30,5 @@ int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item) {
   return LOCANT_DISPATCH(RunForwardF32)(call, item);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0
 #endif

@@ -15,7 +15,7 @@
 #include "locant/kernels/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -152,7 +152,7 @@ HWY_NOINLINE void AddProduct(size_t rows, size_t depth, const T* a, size_t lda, 
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_GEMM_INL_H_

@@ -21,7 +21,7 @@
 #include "locant/kernels/shear-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // Rows [row, row + count) of the chunk against panels [panel_begin, panel_end) of the block.
@@ -216,7 +216,7 @@ struct KeySideGradient {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_GRADIENT_INL_H_

@@ -15,7 +15,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // Compiled once per instruction set: the answer comes from the code that runs.
@@ -25,11 +25,11 @@ int64_t RunningTarget() {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace locant {
+namespace locant::inline v0 {
 
 HWY_EXPORT(RunningTarget);
 
@@ -91,5 +91,5 @@ void set_isa(const std::string& name) {
   chosen().store(index_of(name));
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0
 #endif

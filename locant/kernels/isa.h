@@ -4,16 +4,18 @@
 #include <string>
 #include <vector>
 
-namespace locant {
+#include "locant/core/api.h"
+
+namespace locant::inline v0 {
 
 // Names: "scalar", "ssse3", "sse4", "avx2", "avx3", "neon", ...: those compiled in and present
 // here, best first.
-std::vector<std::string> available_isas();
+LOCANT_API std::vector<std::string> available_isas();
 
 // The one that kernels run now, as the kernel itself reports it.
-std::string isa();
+LOCANT_API std::string isa();
 
 // Forces one of available_isas(); "best" returns to the default. Not to be called during a call.
-void set_isa(const std::string& name);
+LOCANT_API void set_isa(const std::string& name);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -4,12 +4,12 @@
 
 #include <cstddef>
 
-namespace locant {
+namespace locant::inline v0 {
 
 // Index of the chosen instruction set in the tables that HWY_EXPORT makes.
 size_t isa_index();
 
-}  // namespace locant
+}  // namespace locant::inline v0
 
 // LOCANT_DISPATCH(Function)(arguments...), after HWY_EXPORT(Function). This header does not include
 // Highway: foreach_target.h has to come before it.

@@ -19,7 +19,7 @@
 #include "locant/terms/problem.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // s[begin, end) without `visible` becomes -inf.
@@ -65,7 +65,7 @@ void ApplyMask(const ConstView& mask, int64_t batch, int64_t head, int64_t row, 
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_MASK_INL_H_

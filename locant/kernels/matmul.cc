@@ -16,7 +16,7 @@
 #include "locant/kernels/matmul-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 void RunMatmul(const ConstView& a, const ConstView& b, const View& out, const MatmulTile& tile) {
@@ -29,11 +29,11 @@ void RunMatmul(const ConstView& a, const ConstView& b, const View& out, const Ma
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace locant {
+namespace locant::inline v0 {
 
 HWY_EXPORT(RunMatmul);
 
@@ -74,5 +74,5 @@ void matmul(const ConstView& a, const ConstView& b, const View& out) {
   });
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0
 #endif

@@ -3,10 +3,10 @@
 
 #include "locant/core/view.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // out (M, N) = a (M, K)·b (N, K)ᵀ, computed in the type of out, f32 or f64; any strides. Threaded;
 // the bits depend neither on the number of threads nor on M, N or the strides.
 void matmul(const ConstView& a, const ConstView& b, const View& out);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct MatmulTile {
   int64_t row_begin = 0, row_end = 0, col_begin = 0, col_end = 0;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -19,7 +19,7 @@
 #include "locant/kernels/stored-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // A matrix (rows, cols) of some stored type inside a view.
@@ -234,7 +234,7 @@ Rows<T> RowsOf(const Matrix& m, int64_t begin, size_t count, size_t width, T sca
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_PACK_INL_H_

@@ -12,7 +12,7 @@
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
@@ -101,11 +101,11 @@ void RotateF64(const RotateBlock<double>& block) {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace locant {
+namespace locant::inline v0 {
 
 HWY_EXPORT(RotateF32);
 HWY_EXPORT(RotateF64);
@@ -117,5 +117,5 @@ void rotate_block(const RotateBlock<double>& block) {
   LOCANT_DISPATCH(RotateF64)(block);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0
 #endif

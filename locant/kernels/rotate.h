@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace locant {
+namespace locant::inline v0 {
 
 // Some rows of some heads; all heads of a row turn by the same angles. With pair t = (a, b):
 //   to[a] = from[a]·cosine[t] - from[b]·sine[t]
@@ -27,4 +27,4 @@ struct RotateBlock {
 void rotate_block(const RotateBlock<float>& block);
 void rotate_block(const RotateBlock<double>& block);
 
-}  // namespace locant
+}  // namespace locant::inline v0

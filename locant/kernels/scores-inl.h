@@ -21,7 +21,7 @@
 #include "locant/kernels/segment-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // Rows of q + plus, all heads of the range. The scale c is not here but in the packed keys.
@@ -198,7 +198,7 @@ class ScoreBlock {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_SCORES_INL_H_

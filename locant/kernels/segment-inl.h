@@ -21,7 +21,7 @@
 #include "locant/terms/terms.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // All segment terms of a work item: sum of scale·<q_i + plus, table[seg(i) != seg(j)]>.
@@ -134,7 +134,7 @@ class SegmentBlock {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_SEGMENT_INL_H_

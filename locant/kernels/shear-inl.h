@@ -21,7 +21,7 @@
 #include "locant/kernels/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 template <class T>
@@ -152,7 +152,7 @@ HWY_INLINE void UnshearRow(const T* p, const Index<T>* strip, size_t panels, boo
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_SHEAR_INL_H_

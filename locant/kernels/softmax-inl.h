@@ -14,7 +14,7 @@
 #include "locant/kernels/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // Largest of s[begin, end); both ends are multiples of the panel width.
@@ -98,7 +98,7 @@ HWY_INLINE void SoftmaxRows(size_t rows, T* s, size_t lds, size_t begin, size_t 
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_SOFTMAX_INL_H_

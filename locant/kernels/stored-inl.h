@@ -18,7 +18,7 @@
 #include "locant/core/view.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -133,7 +133,7 @@ HWY_INLINE void StoreAs(hn::Vec<D> v, D d, S* p) {
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_STORED_INL_H_

@@ -16,7 +16,7 @@
 #include "locant/kernels/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace locant {
+namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // How far ahead rows are asked for. Hardware prefetchers stop at page ends and start anew for every
@@ -57,7 +57,7 @@ HWY_INLINE void ThinValues(const T* p, const uint8_t* live, const S* v, ptrdiff_
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
-}  // namespace locant
+}  // namespace locant::inline v0
 HWY_AFTER_NAMESPACE();
 
 #endif  // LOCANT_KERNELS_THIN_INL_H_

@@ -6,7 +6,7 @@
 #include "locant/core/executor.h"
 #include "locant/layers/analysis.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr const char* kScope = "absolute_scores";
@@ -97,4 +97,4 @@ AbsoluteScores absolute_scores(const ConstView& x_q, const ConstView& x_k, const
           .position_position = products(position_q, position_k, encoding, options.scale)};
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -11,7 +11,7 @@
 #include "locant/encodings/encoding.h"
 #include "locant/layers/attend.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // With q = W_q(x + p) and k = W_k(x + p) the score c·<q_i, k_j> is the sum of these four, each
 // (B, H, Lq, Lk): the first word is the query's share, the second the key's.
@@ -29,9 +29,10 @@ struct AbsoluteScoresOptions {
 
 // For any encoding with an embed_dim() D.
 //   x_q (B, Lq, D)   x_k (B, Lk, D)   w_q (H·d, D)   w_k (Hkv·d, D), as linear layers keep them
-AbsoluteScores absolute_scores(const ConstView& x_q, const ConstView& x_k, const Encoding& encoding,
-                               const ConstView& w_q, const ConstView& w_k,
-                               const AbsoluteScoresOptions& options);
+LOCANT_API AbsoluteScores absolute_scores(const ConstView& x_q, const ConstView& x_k,
+                                          const Encoding& encoding, const ConstView& w_q,
+                                          const ConstView& w_k,
+                                          const AbsoluteScoresOptions& options);
 
 struct ShiftChange {
   int64_t shift = 0;
@@ -44,8 +45,9 @@ struct ShiftChange {
 //   q (B, H, Lq, d)   k (B, Hkv, Lk, d)
 // An encoding that is added to the input takes q and k for inputs (B, L, H·d), their heads side by
 // side: it embeds them and W_q, W_k are the identity.
-std::vector<ShiftChange> shift_invariance(const ConstView& q, const ConstView& k,
-                                          const Encoding& encoding, const AttendOptions& options,
-                                          std::span<const int64_t> shifts);
+LOCANT_API std::vector<ShiftChange> shift_invariance(const ConstView& q, const ConstView& k,
+                                                     const Encoding& encoding,
+                                                     const AttendOptions& options,
+                                                     std::span<const int64_t> shifts);
 
-}  // namespace locant
+}  // namespace locant::inline v0

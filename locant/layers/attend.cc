@@ -7,7 +7,7 @@
 #include "locant/attention/fused.h"
 #include "locant/core/overlap.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr const char* kScope = "attend";
@@ -238,4 +238,4 @@ Materialized attend_materialized(const ConstView& q, const ConstView& k, const C
                               options.lse);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "locant/attention/materialized.h"
+#include "locant/core/api.h"
 #include "locant/core/view.h"
 #include "locant/encodings/encoding.h"
 #include "locant/terms/problem.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
+// Who sees whom, and where positions start. The default: every query sees every key.
 struct AttendOptions {
   std::span<const int64_t> lengths = {};     // (B) real tokens per row, of queries and keys alike
   std::span<const int64_t> k_lengths = {};   // (B) the same for keys only, when they differ
@@ -38,24 +40,27 @@ struct AttendOptions {
 //   q (B, H, Lq, d)   k (B, Hkv, Lk, d)   v (B, Hkv, Lk, dv)   out (B, H, Lq, dv), any strides
 // q, k and v share one type. f16 and bf16 are converted to f32 tile by tile; out is then of that
 // type, rounded to nearest even, or f32, and lse is f32. Tables and masks may have any type.
-void attend(const ConstView& q, const ConstView& k, const ConstView& v, const Encoding& encoding,
-            const AttendOptions& options, const View& out);
+LOCANT_API void attend(const ConstView& q, const ConstView& k, const ConstView& v,
+                       const Encoding& encoding, const AttendOptions& options, const View& out);
 
-// The Problem that these arguments mean, checked.
-Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
-                     const AttendOptions& options);
+// The Problem that these arguments mean, checked: errors name the argument and the numbers.
+LOCANT_API Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
+                                const AttendOptions& options);
 
 // The same attention with everything in the open: O(Lq·Lk) memory.
-Materialized attend_materialized(const ConstView& q, const ConstView& k, const ConstView& v,
-                                 const Encoding& encoding, const AttendOptions& options,
-                                 const MaterializedOptions& extras, const View& out);
+LOCANT_API Materialized attend_materialized(const ConstView& q, const ConstView& k,
+                                            const ConstView& v, const Encoding& encoding,
+                                            const AttendOptions& options,
+                                            const MaterializedOptions& extras, const View& out);
 
 // The same by the encoding's plain-loop reference in float64; out is float64.
-void attend_reference(const ConstView& q, const ConstView& k, const ConstView& v,
-                      const Encoding& encoding, const AttendOptions& options, const View& out);
+LOCANT_API void attend_reference(const ConstView& q, const ConstView& k, const ConstView& v,
+                                 const Encoding& encoding, const AttendOptions& options,
+                                 const View& out);
 
 // The reference's loops in float32: the yardstick for tolerances.
-void attend_naive_f32(const ConstView& q, const ConstView& k, const ConstView& v,
-                      const Encoding& encoding, const AttendOptions& options, const View& out);
+LOCANT_API void attend_naive_f32(const ConstView& q, const ConstView& k, const ConstView& v,
+                                 const Encoding& encoding, const AttendOptions& options,
+                                 const View& out);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -6,7 +6,7 @@
 #include "locant/core/error.h"
 #include "locant/layers/attend.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 void store(const View& view, double value, int64_t a, int64_t b, int64_t c, int64_t e = 0) {
@@ -171,4 +171,4 @@ void attend_naive_f32(const ConstView& q, const ConstView& k, const ConstView& v
   attend_by_loops<float>(q, k, v, encoding, options, out);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

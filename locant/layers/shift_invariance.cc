@@ -6,7 +6,7 @@
 
 #include "locant/layers/analysis.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr const char* kScope = "shift_invariance";
@@ -177,4 +177,4 @@ std::vector<ShiftChange> shift_invariance(const ConstView& q, const ConstView& k
   return changes;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

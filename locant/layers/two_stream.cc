@@ -13,7 +13,7 @@
 #include "locant/kernels/matmul.h"
 #include "locant/layers/attend.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr const char* kScope = "two_stream";
@@ -192,4 +192,4 @@ void two_stream(const TwoStreamInputs& in, const Encoding& encoding,
   attend(in.q_h, in.k, in.v, encoding, attending, out_h);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

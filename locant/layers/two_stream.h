@@ -9,7 +9,7 @@
 #include "locant/encodings/encoding.h"
 #include "locant/terms/problem.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct TwoStreamInputs {
   ConstView q_h;   // (B, H, L, d) queries of the content stream
@@ -34,7 +34,7 @@ struct TwoStreamOptions {
 //
 // out_h (B, H, L, dv), out_g (B, H, T, dv). The memory is hidden from nobody. With perm_mask or
 // input_mask the pairs are written out, one byte each: XLNet's masks are of that size already.
-void two_stream(const TwoStreamInputs& in, const Encoding& encoding,
-                const TwoStreamOptions& options, const View& out_h, const View& out_g);
+LOCANT_API void two_stream(const TwoStreamInputs& in, const Encoding& encoding,
+                           const TwoStreamOptions& options, const View& out_h, const View& out_g);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct Dropout {
   double p = 0;  // probability of dropping a pair, 0 <= p < 1; kept ones are divided by 1 - p
@@ -45,8 +45,9 @@ inline uint32_t dropout_hash(DropoutRow row, uint32_t j) {
   return x;
 }
 
+// Whether pair (i, j) of that row is left out.
 inline bool is_dropped(DropoutRow row, uint32_t j, int32_t threshold) {
   return static_cast<int32_t>(dropout_hash(row, j) >> 1) < threshold;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

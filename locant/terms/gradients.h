@@ -6,7 +6,7 @@
 
 #include "locant/core/tensor.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // Of an OffsetBias, in double: its table's values, and its slopes (empty where it has none).
 struct BiasGradient {
@@ -26,4 +26,4 @@ struct TermGradients {
   std::vector<TableGradient> projections, values, segments;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

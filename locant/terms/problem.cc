@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 struct PositionRange {
@@ -160,4 +160,4 @@ void validate_positions(std::string_view scope, std::string_view name, const Con
       }
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -7,10 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/view.h"
 #include "locant/terms/dropout.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // A batch is a list of sequences over strided buffers. Right or left padding, packing and ragged
 // decode are all the same thing: which rows belong together, and where their positions start.
@@ -27,7 +28,8 @@ struct KeyRange {
   int64_t begin = 0, end = 0;
 };
 
-struct Problem {
+// Sizes and visibility of one call; attend() makes it from its arguments (layers/attend.h).
+struct LOCANT_API Problem {
   int64_t batch = 0, heads = 0, kv_heads = 0;
   int64_t q_len = 0, k_len = 0;  // rows in the buffers, padding included
   int64_t head_dim = 0, value_dim = 0;
@@ -90,11 +92,11 @@ struct Tiling {
 inline constexpr int64_t kMaxPosition = int64_t{1} << 60;
 
 // Fails by name if sizes, sequences, masks or positions are inconsistent.
-void validate(const Problem& problem);
+LOCANT_API void validate(const Problem& problem);
 
 // The same for position ids alone: (batch | 1, length) or (batch | 1, length, axes), int64, or
 // empty.
-void validate_positions(std::string_view scope, std::string_view name, const ConstView& ids,
-                        int64_t batch, int64_t length);
+LOCANT_API void validate_positions(std::string_view scope, std::string_view name,
+                                   const ConstView& ids, int64_t batch, int64_t length);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 void check_vector(const char* what, const std::string& name, const ConstView& values, int64_t heads,
@@ -97,4 +97,4 @@ void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value
   }
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -1,7 +1,7 @@
 // What an encoding compiles to. The attention kernels know these terms and no encoding's name.
 //
-//   S[i,j] = c·<q_i + u, k_j>  +  sum bias[h, d]  +  sum s·<x + w, T[row(d)]>      d = pos(j) -
-//   pos(i) O[i]   = sum_j P[i,j]·(v_j + sum A[row(d)])
+//   S[i,j] = c·<q_i + u, k_j>  +  sum bias[h, d]  +  sum s·<x + w, T[row(d)]>
+//   O[i]   = sum_j P[i,j]·(v_j + sum A[row(d)])                 d = pos(j) - pos(i)
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/core/view.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // row(offset) = rows[offset - first], constant beyond both ends. Never decreasing: an encoding
 // whose rows fall with the offset reverses its table instead (ConstView::reversed).
@@ -27,10 +28,10 @@ struct RowMap {
 
 // True if no step is larger than 1: then a run of n offsets touches at most n rows, and kernels
 // expand rows of the query side with permutations instead of gathers.
-bool has_unit_steps(const RowMap& map);
+LOCANT_API bool has_unit_steps(const RowMap& map);
 
 // bias[h, offset] = values[h][offset - first], beyond the ends continued with a slope per head.
-struct OffsetBias {
+struct LOCANT_API OffsetBias {
   std::string name;
   int64_t first = 0;
   int64_t count = 0;                            // offsets in the table
@@ -78,6 +79,7 @@ struct SegmentTerm {
   ConstView table;  // (heads | 1, 2, d): for the same segment, for another
 };
 
+// All that is added to c·<q_i, k_j> and to the values.
 struct Terms {
   double scale = 1;      // c
   ConstView query_plus;  // u, (heads, d), or empty
@@ -92,6 +94,6 @@ struct Terms {
 };
 
 // Fails by name if a table, map or bias does not fit `heads`, `head_dim` and `value_dim`.
-void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value_dim);
+LOCANT_API void validate(const Terms& terms, int64_t heads, int64_t head_dim, int64_t value_dim);
 
-}  // namespace locant
+}  // namespace locant::inline v0

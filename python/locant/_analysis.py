@@ -29,7 +29,8 @@ class ShiftChange(NamedTuple):
 def embed_reference(x, encoding, *, start=0, positions=None, pads=None):
     """x + PE by the paper's formula in plain float64 loops: slow, and meant to check.
 
-    The arguments are those of Encoding.embed; the result is float64.
+    The encoding is one that is added to the input. start, positions and pads are as in
+    Encoding.embed; the result is float64.
     """
     x = readable(x, "x")
     out = empty(x.shape, x, "float64")
@@ -59,7 +60,7 @@ def absolute_scores(
     x (B, Lq, D) are the inputs without positions, w_q (H·d, D) and w_k (Hkv·d, D) the weights of
     the projections, as torch's Linear keeps them. start, positions and pads are as in
     Encoding.embed. Keys come from x_k (B, Lk, D), which stands at k_start, k_positions, k_pads;
-    without x_k they come from x and stand where it does.
+    without x_k they come from x and stand where it does. scale is c, instead of 1/sqrt(d).
     """
     if x_k is None:
         if k_start is not None or k_positions is not None or k_pads is not None:
@@ -84,7 +85,8 @@ def absolute_scores(
 def shift_invariance(q, k, encoding=None, shifts=(1, 17, 1000), **options):
     """How much the scores change when all positions shift: a locant.ShiftChange for each shift.
 
-    Relative encodings change by rounding only. An encoding that is added to the input takes q and
+    shifts are added to the positions of queries and keys alike, one after the other. Relative
+    encodings change by rounding only. An encoding that is added to the input takes q and
     k for inputs, (B, L, H·d) with heads side by side: it embeds both, and W_q, W_k are the
     identity.
     """

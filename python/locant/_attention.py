@@ -121,7 +121,7 @@ def attention(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
 def reference(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
     """The same attention by the papers' formulas in plain float64 loops: slow, and meant to check.
 
-    The result is float64.
+    The result is float64; return_lse and out are as in attention.
     """
     return _attend(
         _locant.attend_reference, q, k, v, encoding, options, out, return_lse, "float64"

@@ -6,6 +6,8 @@ from locant import _locant
 
 
 class Stats(NamedTuple):
+    """How often each path ran."""
+
     fused_calls: int
     """Calls that took the fused kernel."""
     fused_tiles: int

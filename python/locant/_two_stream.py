@@ -36,6 +36,7 @@ def two_stream(
     target_mapping  (B, T, L): queries go to positions by its transpose, outputs come back by it
     segments        (B, L) segment ids; memory is in segment 0
     causal, window  attn_type "uni", and XLNet.same_length_window(M) with it
+    scale, tiling   as in attention
     """
     q_h, q_g, k, v = (
         readable(x, name) for x, name in ((q_h, "q_h"), (q_g, "q_g"), (k, "k"), (v, "v"))

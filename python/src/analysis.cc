@@ -64,9 +64,11 @@ nb::list run_shift_invariance(nb::handle q_in, nb::handle k_in, const BoundEncod
 void bind_analysis(nb::module_& module) {
   module.def("absolute_scores", &run_absolute_scores, nb::arg("encoding"), nb::arg("x_q"),
              nb::arg("x_k"), nb::arg("w_q"), nb::arg("w_k"), nb::arg("query"), nb::arg("key"),
-             nb::arg("scale").none());
+             nb::arg("scale").none(),
+             "Four float64 arrays (B, H, Lq, Lk): content and position of query and key.");
   module.def("shift_invariance", &run_shift_invariance, nb::arg("q"), nb::arg("k"),
-             nb::arg("encoding"), nb::arg("options"), nb::arg("shifts"));
+             nb::arg("encoding"), nb::arg("options"), nb::arg("shifts"),
+             "For each shift: the shift, the worst change of a score, the largest score.");
 }
 
 }  // namespace locant::python

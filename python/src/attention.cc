@@ -79,10 +79,13 @@ void bind_attention(nb::module_& module) {
   const auto options = nb::arg("options");
   const auto out = nb::arg("out");
   const auto lse = nb::arg("lse").none();
-  module.def("attend", &run<&attend>, q, k, v, encoding, options, out, lse);
-  module.def("attend_reference", &run<&attend_reference>, q, k, v, encoding, options, out, lse);
+  module.def("attend", &run<&attend>, q, k, v, encoding, options, out, lse,
+             "Fused attention into out and lse.");
+  module.def("attend_reference", &run<&attend_reference>, q, k, v, encoding, options, out, lse,
+             "The papers' formulas in plain float64 loops, into out and lse.");
   module.def("attend_materialized", &run_materialized, q, k, v, encoding, options, out, lse,
-             nb::arg("talking_logits").none(), nb::arg("talking_probabilities").none());
+             nb::arg("talking_logits").none(), nb::arg("talking_probabilities").none(),
+             "Returns (probabilities, {term: scores}), each (B, H, Lq, Lk).");
 }
 
 }  // namespace locant::python

@@ -26,16 +26,17 @@ EmbedArguments::EmbedArguments(int64_t start, nb::handle positions_in, nb::handl
       options{.start = start, .positions = positions.view, .pads = pads.view} {}
 
 void bind_embed(nb::module_& module) {
-  nb::class_<EmbedArguments>(module, "EmbedArguments")
+  nb::class_<EmbedArguments>(module, "EmbedArguments", "Where the tokens of one call stand.")
       .def(nb::init<int64_t, nb::handle, nb::handle>(), nb::arg("start"),
            nb::arg("positions").none(), nb::arg("pads").none());
   module.def("embed", &run<&Encoding::embed>, nb::arg("encoding"), nb::arg("x"),
-             nb::arg("arguments"), nb::arg("out"));
+             nb::arg("arguments"), nb::arg("out"), "Writes x + PE to out.");
   module.def("embed_reference", &run<&Encoding::embed_reference>, nb::arg("encoding"), nb::arg("x"),
-             nb::arg("arguments"), nb::arg("out"));
+             nb::arg("arguments"), nb::arg("out"),
+             "Writes x + PE to out, by the paper's formula in float64.");
   module.def(
       "embed_dim", [](const BoundEncoding& bound) { return bound.encoding().embed_dim(); },
-      nb::arg("encoding"));
+      nb::arg("encoding"), "The width of the inputs that it is added to, or 0.");
 }
 
 }  // namespace locant::python

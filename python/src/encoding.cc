@@ -121,17 +121,21 @@ nb::object BoundEncoding::copy(const std::string& name) const {
 }
 
 void bind_encoding(nb::module_& module) {
-  nb::class_<BoundEncoding>(module, "Encoding")
+  nb::class_<BoundEncoding>(module, "Encoding",
+                            "An encoding of the registry and the arrays that it views.")
       .def(nb::init<const std::string&, nb::dict, uint64_t>(), nb::arg("name"), nb::arg("fields"),
            nb::arg("seed"))
-      .def_prop_ro("name", &BoundEncoding::name)
-      .def("fields", &BoundEncoding::fields)
-      .def("parameters", &BoundEncoding::parameters)
-      .def("set", &BoundEncoding::set, nb::arg("name"), nb::arg("values"))
+      .def_prop_ro("name", &BoundEncoding::name, "Its word in the registry.")
+      .def("fields", &BoundEncoding::fields, "The values of all fields, by name.")
+      .def("parameters", &BoundEncoding::parameters, "Dicts: name, shape, shape_in_words, doc.")
+      .def("set", &BoundEncoding::set, nb::arg("name"), nb::arg("values"),
+           "Uses an array as a parameter, without a copy.")
       .def("project", &BoundEncoding::project, nb::arg("first_offset"), nb::arg("last_offset"),
-           nb::call_guard<nb::gil_scoped_release>())
-      .def("copy", &BoundEncoding::copy, nb::arg("name"));
-  module.def("registry", &registry);
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Computes once what depends on weights alone, for a range of offsets.")
+      .def("copy", &BoundEncoding::copy, nb::arg("name"),
+           "A parameter's values as a new float64 array.");
+  module.def("registry", &registry, "Every encoding: name, class_name, summary, fields and cases.");
 }
 
 }  // namespace locant::python

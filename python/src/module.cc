@@ -5,6 +5,7 @@
 
 #include "analysis.h"
 #include "attention.h"
+#include "command.h"
 #include "embed.h"
 #include "encoding.h"
 #include "locant/attention/stats.h"
@@ -27,18 +28,25 @@ NB_MODULE(_locant, module) {
   locant::python::bind_embed(module);
   locant::python::bind_analysis(module);
   locant::python::bind_two_stream(module);
+  locant::python::bind_command(module);
 
-  module.def("isa", &locant::isa);
-  module.def("set_isa", &locant::set_isa, nb::arg("name"));
-  module.def("available_isas", &locant::available_isas);
-  module.def("num_threads", &locant::num_threads);
-  module.def("set_num_threads", &locant::set_num_threads, nb::arg("threads"));
-  module.def("stats", [] {
-    const locant::Stats stats = locant::stats();
-    nb::dict out;
-    out["fused_calls"] = stats.fused_calls;
-    out["fused_tiles"] = stats.fused_tiles;
-    out["materialized_calls"] = stats.materialized_calls;
-    return out;
-  });
+  module.def("isa", &locant::isa, "The instruction set that the kernels run now.");
+  module.def("set_isa", &locant::set_isa, nb::arg("name"),
+             "Forces one of available_isas(); \"best\" returns to the default.");
+  module.def("available_isas", &locant::available_isas,
+             "Instruction sets compiled in and present on this CPU, best first.");
+  module.def("num_threads", &locant::num_threads, "How many threads a call may use.");
+  module.def("set_num_threads", &locant::set_num_threads, nb::arg("threads"),
+             "Sets it, for the whole process; results do not depend on it.");
+  module.def(
+      "stats",
+      [] {
+        const locant::Stats stats = locant::stats();
+        nb::dict out;
+        out["fused_calls"] = stats.fused_calls;
+        out["fused_tiles"] = stats.fused_tiles;
+        out["materialized_calls"] = stats.materialized_calls;
+        return out;
+      },
+      "Counts since the process began, by name.");
 }

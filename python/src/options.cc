@@ -64,7 +64,7 @@ Options::Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb:
 
 void bind_options(nb::module_& module) {
   using Pair = std::pair<int64_t, int64_t>;
-  nb::class_<Options>(module, "Options")
+  nb::class_<Options>(module, "Options", "Who sees whom, and where positions start: for one call.")
       .def(nb::init<nb::handle, nb::handle, bool, nb::handle, bool, Pair, int64_t, nb::handle,
                     int64_t, int64_t, nb::handle, nb::handle, nb::handle, nb::handle,
                     std::optional<double>, Pair>(),

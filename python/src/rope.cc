@@ -53,8 +53,9 @@ nb::tuple frequencies(const BoundEncoding& encoding, int64_t length) {
 void bind_rope(nb::module_& module) {
   module.def("rope_rotate", &rotate, nb::arg("encoding"), nb::arg("x"), nb::arg("out"),
              nb::arg("start"), nb::arg("positions").none(), nb::arg("length"), nb::arg("side"),
-             nb::arg("origin"), nb::arg("inverse"));
-  module.def("rope_frequencies", &frequencies, nb::arg("encoding"), nb::arg("length"));
+             nb::arg("origin"), nb::arg("inverse"), "Writes the rotated rows of x to out.");
+  module.def("rope_frequencies", &frequencies, nb::arg("encoding"), nb::arg("length"),
+             "The angle per position of each pair, and the magnitude.");
 }
 
 }  // namespace locant::python

@@ -53,10 +53,12 @@ void bind_two_stream(nb::module_& module) {
              nb::arg("encoding"), nb::arg("perm_mask").none(), nb::arg("input_mask").none(),
              nb::arg("target_mapping").none(), nb::arg("segments").none(), nb::arg("causal"),
              nb::arg("window_left"), nb::arg("scale").none(), nb::arg("tiling"), nb::arg("out_h"),
-             nb::arg("out_g"));
+             nb::arg("out_g"), "XLNet's two streams into out_h and out_g.");
   module.def("transformer_xl_same_length_window", &TransformerXL::same_length_window,
-             nb::arg("q_len"), nb::arg("memory"), nb::arg("mem_len"));
-  module.def("xlnet_same_length_window", &XLNet::same_length_window, nb::arg("memory"));
+             nb::arg("q_len"), nb::arg("memory"), nb::arg("mem_len"),
+             "How far behind a query may see.");
+  module.def("xlnet_same_length_window", &XLNet::same_length_window, nb::arg("memory"),
+             "How far behind a query may see.");
 }
 
 }  // namespace locant::python

@@ -5,7 +5,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 const AlibiConfig& checked(const AlibiConfig& config) {
@@ -65,4 +65,4 @@ Prepared Alibi::prepare(const Problem& problem, const ConstView& q, const ConstV
   return prepared;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -11,7 +11,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct AlibiConfig {
   int64_t heads = 1;
@@ -19,7 +19,7 @@ struct AlibiConfig {
   std::vector<double> slopes;  // (heads), or empty: the paper's
 };
 
-class Alibi final : public Encoding {
+class LOCANT_API Alibi final : public Encoding {
  public:
   static constexpr const char* kName = "alibi";
   static constexpr const char* kClassName = "Alibi";
@@ -41,4 +41,4 @@ class Alibi final : public Encoding {
   OffsetBias bias_;  // 0 at offset 0, and a slope on either side
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -1,7 +1,7 @@
 // Configurations for the conformance checks, small enough that lengths near 100 reach every regime.
 #include "locant/encodings/alibi/alibi.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> Alibi::cases() {
   return {
@@ -15,4 +15,4 @@ std::vector<FieldValues> Alibi::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -4,7 +4,7 @@
 
 #include "locant/encodings/alibi/alibi.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // The paper's geometric sequence for n heads, n a power of two: it begins at 2^(-8/n) and
@@ -58,4 +58,4 @@ void Alibi::reference(const ReferenceProblem<float>& p, ReferenceResult<float>& 
   alibi_reference(config_, p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

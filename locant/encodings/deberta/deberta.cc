@@ -7,7 +7,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // Offsets that a row map may hold on each side.
@@ -189,4 +189,4 @@ OffsetBias Deberta::position_to_position(double scale) const {
   return bias;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

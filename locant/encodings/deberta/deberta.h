@@ -17,7 +17,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct DebertaConfig {
   int64_t heads = 1;
@@ -31,7 +31,7 @@ struct DebertaConfig {
   int64_t scale_factor = 0;  // f; 0: 1 + the number of enabled terms
 };
 
-class Deberta final : public Encoding {
+class LOCANT_API Deberta final : public Encoding {
  public:
   static constexpr const char* kName = "deberta";
   static constexpr const char* kClassName = "Deberta";
@@ -57,4 +57,4 @@ class Deberta final : public Encoding {
   RowMap map_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -1,7 +1,7 @@
 // Configurations for the conformance checks, small enough that lengths near 100 reach every regime.
 #include "locant/encodings/deberta/deberta.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> Deberta::cases() {
   return {
@@ -51,4 +51,4 @@ std::vector<FieldValues> Deberta::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

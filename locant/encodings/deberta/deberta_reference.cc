@@ -8,7 +8,7 @@
 
 #include "locant/encodings/deberta/deberta.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // S: the tables have 2·S rows.
@@ -83,4 +83,4 @@ void Deberta::reference(const ReferenceProblem<float>& p, ReferenceResult<float>
   deberta_reference(config_, p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

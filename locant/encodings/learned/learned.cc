@@ -1,6 +1,6 @@
 #include "locant/encodings/learned/learned.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr int64_t kMaxLen = int64_t{1} << 24;
@@ -63,4 +63,4 @@ void Learned::each_row(std::span<const int64_t> positions, const UseRow<double>&
   each_table_row<double>(parameter("table"), positions, use);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

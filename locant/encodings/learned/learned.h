@@ -9,9 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/encodings/absolute.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct LearnedConfig {
   int64_t heads = 1;
@@ -21,7 +22,7 @@ struct LearnedConfig {
   int64_t padding_idx = -1;  // -1: every row counts, as in BERT; 1 in RoBERTa and MPNet
 };
 
-class Learned final : public Absolute {
+class LOCANT_API Learned final : public Absolute {
  public:
   static constexpr const char* kName = "learned";
   static constexpr const char* kClassName = "Learned";
@@ -43,4 +44,4 @@ class Learned final : public Absolute {
   LearnedConfig config_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -2,7 +2,7 @@
 // rule, and one that is too short for some.
 #include "locant/encodings/learned/learned.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> Learned::cases() {
   return {
@@ -14,4 +14,4 @@ std::vector<FieldValues> Learned::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -1,7 +1,7 @@
 // Devlin et al. 2019: the position embedding is a row of a table.
 #include "locant/encodings/learned/learned.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 double Learned::reference_element(int64_t position, int64_t channel) const {
   if (position < 0 || position >= config_.max_len)
@@ -9,4 +9,4 @@ double Learned::reference_element(int64_t position, int64_t channel) const {
   return element(parameter("table"), position, channel);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

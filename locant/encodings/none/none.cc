@@ -4,7 +4,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 const Fields<NoneConfig>& None::description() {
   static const Fields<NoneConfig> fields{kName,
@@ -27,4 +27,4 @@ Prepared None::prepare(const Problem& problem, const ConstView& q, const ConstVi
   return prepared;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

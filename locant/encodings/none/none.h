@@ -8,14 +8,14 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct NoneConfig {
   int64_t heads = 1;
   int64_t head_dim = 64;
 };
 
-class None final : public Encoding {
+class LOCANT_API None final : public Encoding {
  public:
   static constexpr const char* kName = "none";
   static constexpr const char* kClassName = "NoEncoding";
@@ -35,4 +35,4 @@ class None final : public Encoding {
   NoneConfig config_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -1,7 +1,7 @@
 // Configurations for the conformance checks, small enough that lengths near 100 reach every regime.
 #include "locant/encodings/none/none.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> None::cases() {
   return {
@@ -12,4 +12,4 @@ std::vector<FieldValues> None::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,7 +3,7 @@
 
 #include "locant/encodings/none/none.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 template <class Real>
@@ -28,4 +28,4 @@ void None::reference(const ReferenceProblem<float>& p, ReferenceResult<float>& r
   none_reference(p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

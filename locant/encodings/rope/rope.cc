@@ -12,7 +12,7 @@
 #include "locant/encodings/rope/rope_frequencies.h"
 #include "locant/encodings/rope/rope_rotate.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // First and last position of some rows, over all axes.
@@ -274,4 +274,4 @@ void Rope::rotate(const ConstView& x, const RotateOptions& options, const View& 
               rows);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

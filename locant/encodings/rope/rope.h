@@ -16,7 +16,7 @@
 #include "locant/encodings/encoding.h"
 #include "locant/terms/terms.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct RopeConfig {
   int64_t heads = 1;
@@ -57,7 +57,7 @@ struct RotateOptions {
 
 class RopePhasors;  // rope_rotate.h
 
-class Rope final : public Encoding {
+class LOCANT_API Rope final : public Encoding {
  public:
   static constexpr const char* kName = "rope";
   static constexpr const char* kClassName = "Rope";
@@ -98,4 +98,4 @@ class Rope final : public Encoding {
   Turn usual_, beyond_;  // of lengths up to L0; longrope's beyond L0
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -1,7 +1,7 @@
 // Configurations for the conformance checks, small enough that lengths near 100 reach every regime.
 #include "locant/encodings/rope/rope.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> Rope::cases() {
   using List = std::vector<double>;
@@ -73,4 +73,4 @@ std::vector<FieldValues> Rope::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -7,7 +7,7 @@
 #include "locant/encodings/checks.h"
 #include "locant/encodings/rope/rope_frequencies.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 const std::vector<std::string>& layouts() {
@@ -184,4 +184,4 @@ const Fields<RopeConfig>& Rope::description() {
   return fields;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,9 +3,9 @@
 
 #include "locant/encodings/rope/rope.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // Returns the config, or fails by the name of the field that is wrong.
 const RopeConfig& checked(const RopeConfig& config);
 
-}  // namespace locant
+}  // namespace locant::inline v0

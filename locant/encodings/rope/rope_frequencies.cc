@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr double kXposScaleBase = 512;  // positions per factor ζ
@@ -182,4 +182,4 @@ std::vector<double> rope_growth(const RopeConfig& config) {
   return growth;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

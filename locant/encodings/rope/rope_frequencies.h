@@ -7,7 +7,7 @@
 
 #include "locant/encodings/rope/rope.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // rot: the columns that turn.
 int64_t rotary_dim(const RopeConfig& config);
@@ -24,4 +24,4 @@ std::vector<int64_t> rope_axis_of_pair(const RopeConfig& config);
 // xpos: a_t, (rot/2), so that queries grow by e^{a_t·p} and keys by e^{-a_t·p}. Empty otherwise.
 std::vector<double> rope_growth(const RopeConfig& config);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -8,7 +8,7 @@
 
 #include "locant/encodings/rope/rope.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 struct Pair {
@@ -170,4 +170,4 @@ void Rope::reference(const ReferenceProblem<float>& p, ReferenceResult<float>& r
   rope_reference(config_, p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -7,7 +7,7 @@
 #include "locant/kernels/arena.h"
 #include "locant/kernels/rotate.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // Rows per work item: their cosines and sines stay in cache while all heads use them.
@@ -180,4 +180,4 @@ void rotate_rows(const RopeRotation& rotation, const std::vector<RopeRows>& rows
   });
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

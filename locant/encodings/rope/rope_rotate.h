@@ -8,7 +8,7 @@
 #include "locant/encodings/phasor.h"
 #include "locant/encodings/rope/rope.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 // The phasors of a head's pairs, each of which follows one axis of the position.
 class RopePhasors {
@@ -60,4 +60,4 @@ struct RopeRotation {
 // Each row must be in `rows` at most once. Results do not depend on how work is split.
 void rotate_rows(const RopeRotation& rotation, const std::vector<RopeRows>& rows);
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -6,7 +6,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr int64_t kMaxDistance = int64_t{1} << 24;
@@ -105,4 +105,4 @@ Prepared Shaw::prepare(const Problem& problem, const ConstView& q, const ConstVi
   return prepared;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -13,7 +13,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct ShawConfig {
   int64_t heads = 1;
@@ -26,7 +26,7 @@ struct ShawConfig {
   bool key_query = false;     // also <k_j, keys[row]>: BERT's relative_key_query
 };
 
-class Shaw final : public Encoding {
+class LOCANT_API Shaw final : public Encoding {
  public:
   static constexpr const char* kName = "shaw";
   static constexpr const char* kClassName = "Shaw";
@@ -49,4 +49,4 @@ class Shaw final : public Encoding {
   RowMap map_;  // clip(offset) + max_distance
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

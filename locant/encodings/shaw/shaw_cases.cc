@@ -1,7 +1,7 @@
 // Configurations for the conformance checks, small enough that lengths near 100 reach every regime.
 #include "locant/encodings/shaw/shaw.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> Shaw::cases() {
   return {
@@ -33,4 +33,4 @@ std::vector<FieldValues> Shaw::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -9,7 +9,7 @@
 #include "locant/core/error.h"
 #include "locant/encodings/shaw/shaw.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // δ = pos(j) - pos(i) -> row of the tables: clip(δ)+k, or clip(-δ)+k when reversed.
@@ -69,4 +69,4 @@ void Shaw::reference(const ReferenceProblem<float>& p, ReferenceResult<float>& r
   shaw_reference(config_, p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 SinusoidalConfig checked(SinusoidalConfig config) {
@@ -87,4 +87,4 @@ void Sinusoidal::each_row(std::span<const int64_t> positions, const UseRow<doubl
   each_sinusoid<double>(config_, phasors_, positions, use);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -13,10 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "locant/core/api.h"
 #include "locant/encodings/absolute.h"
 #include "locant/encodings/phasor.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct SinusoidalConfig {
   int64_t heads = 1;
@@ -27,7 +28,7 @@ struct SinusoidalConfig {
   int64_t padding_idx = -1;  // -1: every row counts; else fairseq's rule, see absolute.h
 };
 
-class Sinusoidal final : public Absolute {
+class LOCANT_API Sinusoidal final : public Absolute {
  public:
   static constexpr const char* kName = "sinusoidal";
   static constexpr const char* kClassName = "Sinusoidal";
@@ -50,4 +51,4 @@ class Sinusoidal final : public Absolute {
   Phasors phasors_;  // e^{iθ_t·p}
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

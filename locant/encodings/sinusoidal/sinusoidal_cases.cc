@@ -1,7 +1,7 @@
 // Configurations for the conformance checks: every layout with even and odd widths.
 #include "locant/encodings/sinusoidal/sinusoidal.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> Sinusoidal::cases() {
   return {
@@ -16,4 +16,4 @@ std::vector<FieldValues> Sinusoidal::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

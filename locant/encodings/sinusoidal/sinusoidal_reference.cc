@@ -3,7 +3,7 @@
 
 #include "locant/encodings/sinusoidal/sinusoidal.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 double Sinusoidal::reference_element(int64_t position, int64_t c) const {
   if (config_.padding_idx >= 0 && position == config_.padding_idx) return 0;
@@ -27,4 +27,4 @@ double Sinusoidal::reference_element(int64_t position, int64_t c) const {
   return c < half ? std::sin(angle) : std::cos(angle);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

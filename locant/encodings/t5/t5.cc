@@ -6,7 +6,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // Buckets are int32 and one is kept per offset up to max_distance.
@@ -98,4 +98,4 @@ Prepared T5::prepare(const Problem& problem, const ConstView& q, const ConstView
   return prepared;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -10,7 +10,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct T5Config {
   int64_t heads = 1;
@@ -21,7 +21,7 @@ struct T5Config {
   double scale = 1.0;          // c
 };
 
-class T5 final : public Encoding {
+class LOCANT_API T5 final : public Encoding {
  public:
   static constexpr const char* kName = "t5";
   static constexpr const char* kClassName = "T5";
@@ -43,4 +43,4 @@ class T5 final : public Encoding {
   std::vector<int32_t> buckets_;  // bucket by offset - first_; constant beyond both ends
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

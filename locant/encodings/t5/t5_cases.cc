@@ -1,7 +1,7 @@
 // Configurations for the conformance checks, small enough that lengths near 100 reach every regime.
 #include "locant/encodings/t5/t5.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> T5::cases() {
   return {
@@ -24,4 +24,4 @@ std::vector<FieldValues> T5::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

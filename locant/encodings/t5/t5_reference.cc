@@ -5,7 +5,7 @@
 
 #include "locant/encodings/t5/t5.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // δ = pos(j) - pos(i) -> row of the bias table. Half of the buckets of a direction hold one
@@ -59,4 +59,4 @@ void T5::reference(const ReferenceProblem<float>& p, ReferenceResult<float>& r) 
   t5_reference(config_, p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

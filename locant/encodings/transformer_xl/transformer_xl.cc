@@ -5,7 +5,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 int64_t model_width(const TransformerXLConfig& config) {
@@ -84,4 +84,4 @@ Prepared TransformerXL::prepare(const Problem& problem, const ConstView& q,
   return prepared;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -17,7 +17,7 @@
 #include "locant/encodings/encoding.h"
 #include "locant/encodings/relative_sinusoid.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct TransformerXLConfig {
   int64_t heads = 1;
@@ -26,7 +26,7 @@ struct TransformerXLConfig {
   int64_t clamp_len = -1;  // distances beyond it count as it; <= 0: off
 };
 
-class TransformerXL final : public Encoding {
+class LOCANT_API TransformerXL final : public Encoding {
  public:
   static constexpr const char* kName = "transformer_xl";
   static constexpr const char* kClassName = "TransformerXL";
@@ -55,4 +55,4 @@ class TransformerXL final : public Encoding {
   RelativeSinusoid sinusoid_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

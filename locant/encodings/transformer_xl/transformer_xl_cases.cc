@@ -2,7 +2,7 @@
 // sinusoids narrower and wider than the heads.
 #include "locant/encodings/transformer_xl/transformer_xl.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> TransformerXL::cases() {
   return {
@@ -15,4 +15,4 @@ std::vector<FieldValues> TransformerXL::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -5,7 +5,7 @@
 
 #include "locant/encodings/transformer_xl/transformer_xl.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // W_R·R_r, (heads·d). Angles are taken in float64 in either type: what float32 makes of a large one
@@ -70,4 +70,4 @@ void TransformerXL::reference(const ReferenceProblem<float>& p, ReferenceResult<
   transformer_xl_reference(config_, p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -4,7 +4,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 int64_t model_width(const XLNetConfig& config) {
@@ -116,4 +116,4 @@ Prepared XLNet::prepare(const Problem& problem, const ConstView& q, const ConstV
   return prepared;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

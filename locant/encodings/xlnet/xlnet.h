@@ -19,7 +19,7 @@
 #include "locant/encodings/encoding.h"
 #include "locant/encodings/relative_sinusoid.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct XLNetConfig {
   int64_t heads = 1;
@@ -29,7 +29,7 @@ struct XLNetConfig {
   std::string attn_type = "bi";  // "uni": for causal calls; r < 0 counts as 0
 };
 
-class XLNet final : public Encoding {
+class LOCANT_API XLNet final : public Encoding {
  public:
   static constexpr const char* kName = "xlnet";
   static constexpr const char* kClassName = "XLNet";
@@ -60,4 +60,4 @@ class XLNet final : public Encoding {
   RelativeSinusoid sinusoid_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

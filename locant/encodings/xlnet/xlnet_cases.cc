@@ -2,7 +2,7 @@
 // directions, sinusoids narrower and wider than the heads. Calls come with and without segments.
 #include "locant/encodings/xlnet/xlnet.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> XLNet::cases() {
   return {
@@ -15,4 +15,4 @@ std::vector<FieldValues> XLNet::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

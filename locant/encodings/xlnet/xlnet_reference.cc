@@ -5,7 +5,7 @@
 
 #include "locant/encodings/xlnet/xlnet.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 // r = pos(i) - pos(j), clamped as the configuration says.
@@ -78,4 +78,4 @@ void XLNet::reference(const ReferenceProblem<float>& p, ReferenceResult<float>& 
   xlnet_reference(config_, p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

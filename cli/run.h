@@ -1,0 +1,9 @@
+// The whole command line as one function.
+#pragma once
+
+namespace locant::cli {
+
+// locant list | check | bench | shift | isa. argv[0] is not looked at; returns the exit code.
+int run(int argc, const char* const* argv);
+
+}  // namespace locant::cli

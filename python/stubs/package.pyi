@@ -1,0 +1,140 @@
+# Types of the package. The classes of the encodings are added at build time, from the registry.
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as _Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
+
+from numpy.typing import ArrayLike
+
+__version__: str
+
+class Array(Protocol):
+    """A numpy array, a torch tensor, or anything else with DLPack, on the CPU."""
+    @property
+    def shape(self) -> Any: ...
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+_Array = TypeVar("_Array", bound=Array)
+_Window = int | tuple[int | None, int | None] | None
+
+class Sequence(NamedTuple):
+    batch: int
+    q_begin: int
+    q_len: int
+    k_begin: int
+    k_len: int
+    q_start: int = 0
+    k_start: int = 0
+    prefix: int = 0
+
+_Sequences = Iterable[Sequence | tuple[int, ...] | Mapping[str, int]] | None
+
+class Materialized(NamedTuple):
+    output: Any
+    probabilities: Any
+    scores: dict[str, Any]
+    lse: Any
+
+class Stats(NamedTuple):
+    fused_calls: int
+    fused_tiles: int
+    materialized_calls: int
+
+class AbsoluteScores(NamedTuple):
+    content_content: Any
+    content_position: Any
+    position_content: Any
+    position_position: Any
+
+class ShiftChange(NamedTuple):
+    shift: int
+    worst_change: float
+    largest_score: float
+
+class Encoding:
+    name: str
+    def __init__(self, *, seed: int = 0, **values: Any) -> None: ...
+    def fields(self) -> dict[str, Any]: ...
+    def parameters(self) -> dict[str, Any]: ...
+    def project(self, first_offset: int, last_offset: int) -> None: ...
+    @property
+    def embed_dim(self) -> int: ...
+    def embed(
+        self, x: _Array, *, start: int = 0, positions: ArrayLike | None = None,
+        pads: ArrayLike | None = None, out: Array | None = None,
+    ) -> _Array: ...
+
+# What one encoding alone has: _NameMethods becomes a base of Name.
+class _Frequencies(NamedTuple):
+    theta: Any
+    magnitude: float
+
+class _RopeMethods:
+    def rotate(
+        self, x: _Array, *, start: int = 0, positions: ArrayLike | None = None, length: int = 0,
+        side: Literal["q", "k"] = "q", origin: int = 0, inverse: bool = False,
+        out: Array | None = None,
+    ) -> _Array: ...
+    def frequencies(self, length: int = 0) -> _Frequencies: ...
+
+class _TransformerXLMethods:
+    @staticmethod
+    def same_length_window(q_len: int, memory: int, mem_len: int) -> tuple[int, None]: ...
+
+class _XLNetMethods:
+    @staticmethod
+    def same_length_window(memory: int) -> tuple[int, None]: ...
+
+@overload
+def attention(
+    q: _Array, k: Array, v: Array, encoding: Encoding | None = None, *,
+    return_lse: Literal[False] = False, out: Array | None = None, $OPTIONS
+) -> _Array: ...
+@overload
+def attention(
+    q: _Array, k: Array, v: Array, encoding: Encoding | None = None, *,
+    return_lse: Literal[True], out: Array | None = None, $OPTIONS
+) -> tuple[_Array, _Array]: ...
+@overload
+def reference(
+    q: Array, k: Array, v: Array, encoding: Encoding | None = None, *,
+    return_lse: Literal[False] = False, out: Array | None = None, $OPTIONS
+) -> Any: ...
+@overload
+def reference(
+    q: Array, k: Array, v: Array, encoding: Encoding | None = None, *,
+    return_lse: Literal[True], out: Array | None = None, $OPTIONS
+) -> tuple[Any, Any]: ...
+def materialized(
+    q: Array, k: Array, v: Array, encoding: Encoding | None = None, *,
+    talking_logits: Array | None = None, talking_probabilities: Array | None = None, $OPTIONS
+) -> Materialized: ...
+def scores(
+    q: Array, k: Array, encoding: Encoding | None = None, *, $OPTIONS
+) -> dict[str, Any]: ...
+def embed_reference(
+    x: Array, encoding: Encoding, *, start: int = 0, positions: ArrayLike | None = None,
+    pads: ArrayLike | None = None,
+) -> Any: ...
+def absolute_scores(
+    x: Array, encoding: Encoding, w_q: Array, w_k: Array, *, x_k: Array | None = None,
+    start: int = 0, positions: ArrayLike | None = None, pads: ArrayLike | None = None,
+    k_start: int | None = None, k_positions: ArrayLike | None = None,
+    k_pads: ArrayLike | None = None, scale: float | None = None,
+) -> AbsoluteScores: ...
+def shift_invariance(
+    q: Array, k: Array, encoding: Encoding | None = None,
+    shifts: Iterable[int] = (1, 17, 1000), *, $OPTIONS
+) -> list[ShiftChange]: ...
+def two_stream(
+    q_h: _Array, q_g: _Array, k: Array, v: Array, encoding: Encoding, *,
+    perm_mask: Array | None = None, input_mask: Array | None = None,
+    target_mapping: Array | None = None, segments: ArrayLike | None = None, causal: bool = False,
+    window: _Window = None, scale: float | None = None, tiling: tuple[int, int] | None = None,
+) -> tuple[_Array, _Array]: ...
+def encodings() -> dict[str, type[Encoding]]: ...
+def stats() -> Stats: ...
+def isa() -> str: ...
+def set_isa(name: str) -> None: ...
+def available_isas() -> list[str]: ...
+def num_threads() -> int: ...
+def set_num_threads(threads: int) -> None: ...
