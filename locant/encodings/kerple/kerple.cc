@@ -6,7 +6,7 @@
 
 #include "locant/encodings/checks.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 constexpr double kSmallest = 0.01;
@@ -61,4 +61,4 @@ Prepared Kerple::prepare(const Problem& problem, const ConstView& q, const Const
   return prepared;
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

@@ -11,7 +11,7 @@
 
 #include "locant/encodings/encoding.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 struct KerpleConfig {
   int64_t heads = 1;
@@ -39,4 +39,4 @@ class Kerple final : public Encoding {
   KerpleConfig config_;
 };
 
-}  // namespace locant
+}  // namespace locant::inline v0

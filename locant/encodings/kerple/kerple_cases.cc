@@ -1,7 +1,7 @@
 // Configurations for the conformance checks. Random parameters fall on both sides of the smallest.
 #include "locant/encodings/kerple/kerple.h"
 
-namespace locant {
+namespace locant::inline v0 {
 
 std::vector<FieldValues> Kerple::cases() {
   return {
@@ -11,4 +11,4 @@ std::vector<FieldValues> Kerple::cases() {
   };
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0

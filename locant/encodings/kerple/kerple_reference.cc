@@ -5,7 +5,7 @@
 
 #include "locant/encodings/kerple/kerple.h"
 
-namespace locant {
+namespace locant::inline v0 {
 namespace {
 
 template <class Real>
@@ -41,4 +41,4 @@ void Kerple::reference(const ReferenceProblem<float>& p, ReferenceResult<float>&
   kerple_reference(p, r);
 }
 
-}  // namespace locant
+}  // namespace locant::inline v0
