@@ -18,7 +18,7 @@ struct KerpleConfig {
   int64_t head_dim = 64;
 };
 
-class Kerple final : public Encoding {
+class LOCANT_API Kerple final : public Encoding {
  public:
   static constexpr const char* kName = "kerple";
   static constexpr const char* kClassName = "Kerple";
