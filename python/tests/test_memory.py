@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+import locant
+
 MEGABYTE = 2**20
 LIMIT = 64 * MEGABYTE
 
@@ -63,7 +65,8 @@ def measure(encoding, heads, length, dim, fields=None, dtype="float32", **option
         f"{result['extra'] / MEGABYTE:.1f} MB beyond inputs and outputs, {result['seconds']:.2f} s"
     )
     assert result["fused"] == 1 and result["finite"]
-    assert result["slack"] < 4 * MEGABYTE, "the peak before the call hides the call's own"
+    # What making the encoding took at its peak counts as the call's: too much rather than too little.
+    assert result["slack"] < 16 * MEGABYTE, "the peak before the call hides the call's own"
     return result
 
 
@@ -79,12 +82,13 @@ def test_all_keys_at_16384_take_at_most_64_megabytes():
 
 
 @needs_proc
-@pytest.mark.parametrize(
-    "encoding, fields",
-    [("none", {}), ("t5", {}), ("shaw", {}), ("deberta", {"position_buckets": 0})],
-)
-def test_a_window_at_16384_takes_at_most_64_megabytes(encoding, fields):
-    assert measure(encoding, 12, 16384, 64, fields, window=(600, 600))["extra"] <= LIMIT
+@pytest.mark.parametrize("encoding", locant.encodings())
+def test_a_window_at_16384_takes_at_most_64_megabytes(encoding):
+    """Beyond, for rotations, one rotated copy of q and of k."""
+    copies = 2 * 12 * 16384 * 64 * 4 if encoding == "rope" else 0
+    fields = {"position_buckets": 0} if encoding == "deberta" else {}
+    extra = measure(encoding, 12, 16384, 64, fields, window=(600, 600))["extra"]
+    assert extra - copies <= LIMIT
 
 
 @needs_proc
