@@ -174,6 +174,22 @@ TEST(ShiftInvariance, OnlyVisiblePairsCountAndNanIsNotHidden) {
   EXPECT_GT(shift_invariance(x, x, encoding, options, shifts)[0].worst_change, 0);
 }
 
+TEST(ShiftInvariance, KeysAtTwoPositionsAreRefusedForInputs) {
+  const std::vector<float> values(24);
+  const ConstView x = view(values.data(), {1, 1, 6, 4});
+  const std::vector<Sequence> sharing = {{.q_len = 3, .k_len = 6},
+                                         {.q_begin = 3, .q_len = 3, .k_begin = 2, .k_len = 4}};
+  AttendOptions options;
+  options.sequences = sharing;
+  const auto message = [&](const Encoding& encoding) {
+    return message_of([&] { shift_invariance(x, x, encoding, options, std::vector<int64_t>{1}); });
+  };
+  EXPECT_EQ(message(*make_encoding("none", {{"head_dim", 4}})), "no error");
+  EXPECT_EQ(message(Sinusoidal({.head_dim = 4})),
+            "[shift_invariance] two sequences share row 2 of batch row 0: an input that sinusoidal "
+            "is added to stands at one position");
+}
+
 TEST(ShiftInvariance, WrongArgumentsAreNamed) {
   const Sinusoidal encoding({.heads = 2, .head_dim = 4});
   const std::vector<float> values(24);

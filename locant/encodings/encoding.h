@@ -9,9 +9,11 @@
 
 #include "locant/core/api.h"
 #include "locant/core/fields.h"
+#include "locant/core/tensor.h"
 #include "locant/core/view.h"
 #include "locant/encodings/embed.h"
 #include "locant/encodings/reference.h"
+#include "locant/terms/gradients.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
@@ -35,16 +37,8 @@ struct Prepared {
   std::vector<std::shared_ptr<const void>> storage;
 };
 
-// Gradients of the terms, as attention's backward gives them, in the order of Terms. Filled by the
-// fused backward; an encoding's pullback turns them into gradients of its parameters.
-struct TermGradients {
-  std::vector<double> query_plus;                // (heads, d)
-  std::vector<std::vector<double>> biases;       // each (heads, count)
-  std::vector<std::vector<double>> projections;  // each (heads | 1, rows, d)
-  std::vector<std::vector<double>> values;       // each (heads | 1, rows, dv)
-};
-
-using ParameterGradients = std::map<std::string, std::vector<double>>;
+// By the parameter's name, in its shape.
+using ParameterGradients = std::map<std::string, Tensor>;
 
 // The base of all encodings; programs may derive their own and give it to attend().
 class LOCANT_API Encoding {

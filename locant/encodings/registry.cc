@@ -2,6 +2,7 @@
 
 #include "locant/encodings/alibi/alibi.h"
 #include "locant/encodings/deberta/deberta.h"
+#include "locant/encodings/kerple/kerple.h"
 #include "locant/encodings/learned/learned.h"
 #include "locant/encodings/none/none.h"
 #include "locant/encodings/rope/rope.h"
@@ -38,6 +39,7 @@ const std::vector<EncodingEntry>& encodings() {
       entry<XLNet>(),          //
       entry<T5>(),             //
       entry<Alibi>(),          //
+      entry<Kerple>(),         //
       entry<Deberta>(),        //
       entry<Rope>(),
   };

@@ -64,7 +64,8 @@ struct QuerySideGradient {
     target = where;
     plus = plus_gradient;
     table = m != nullptr ? PackedRows(*m, strip.lo, strip.count, depth, factor, arena) : nullptr;
-    ldw = std::min(strip.count, max_rows + max_keys) + kP;
+    // A tile touches no more rows than it has offsets, unless the map leaps.
+    ldw = (strip.unit_steps ? std::min(strip.count, max_rows + max_keys) : strip.count) + kP;
     w = arena.take<T>(max_rows * ldw);
     column_sums = arena.take<T>(ldw);
   }

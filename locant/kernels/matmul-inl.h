@@ -51,10 +51,10 @@ class MatmulKernel {
 
  private:
   static constexpr size_t kP = kPanel<T>;
-  // A panel of b is half a first-level cache, and kRowBlock rows of a as deep half a second-level
-  // one.
+  // A panel of b is half a first-level cache. kRowBlock rows of a stay in the second-level cache
+  // beside the packed b while all its panels pass.
   static constexpr size_t kDepthBlock = 1024 / sizeof(T);
-  static constexpr int64_t kRowBlock = 240;
+  static constexpr int64_t kRowBlock = 96;
 
   // Columns [col_begin, col_end) of bᵀ, rows [t, t + depth) -> (panels, depth, panel).
   void pack_b(int64_t t, size_t depth, size_t cols, T* out) const {

@@ -59,7 +59,8 @@ template <class Real>
 class Embedded {
  public:
   explicit Embedded(const ConstView& x)
-      : values_(x.size()),
+      : taken_(x.shape[0] * x.shape[2]),
+        values_(x.size()),
         heads_(
             values_.data(), dtype_of<Real>(), x.shape,
             Extents{x.shape[2] * x.shape[1] * x.shape[3], x.shape[3], x.shape[1] * x.shape[3], 1}) {
@@ -73,6 +74,12 @@ class Embedded {
   Embedded& operator=(const Embedded&) = delete;
 
   void add(const Encoding& encoding, const Rows& rows, const ConstView& ids) {
+    for (int64_t l = rows.begin; l < rows.begin + rows.length; ++l) {
+      const int64_t at = rows.batch * heads_.shape[2] + l;
+      require(!taken_[at], kScope, "two sequences share row ", l, " of batch row ", rows.batch,
+              ": an input that ", encoding.name(), " is added to stands at one position");
+      taken_[at] = true;
+    }
     const int64_t D = heads_.shape[1] * heads_.shape[3];
     const View tokens =
         view(heads_.template at<Real>(rows.batch, 0, rows.begin), {1, rows.length, D});
@@ -90,6 +97,7 @@ class Embedded {
   const View& heads() const { return heads_; }
 
  private:
+  std::vector<bool> taken_;  // (B, L) rows that have their PE
   std::vector<Real> values_;
   View heads_;
 };

@@ -119,6 +119,12 @@ def naive_xlnet(q, k, v, enc):
     return _naive_relative(q, k, v, enc, enc.r)
 
 
+def naive_kerple(q, k, v, enc):
+    r1, r2 = (np.maximum(r, 0.01)[:, None, None] for r in (enc.r1, enc.r2))
+    score = q @ k.swapaxes(-1, -2) / np.float32(np.sqrt(q.shape[-1]))
+    return _softmax(score - r1 * np.log1p(r2 * np.abs(_offsets(q.shape[2])))) @ v
+
+
 def naive_deberta(q, k, v, enc):
     distance, span = -_offsets(q.shape[2]), enc.position_buckets
     middle = span // 2
@@ -151,6 +157,7 @@ NAIVE = {
     "learned": naive_learned,
     "t5": naive_t5,
     "alibi": naive_alibi,
+    "kerple": naive_kerple,
     "shaw": naive_shaw,
     "transformer_xl": naive_transformer_xl,
     "xlnet": naive_xlnet,

@@ -1,0 +1,64 @@
+#include "locant/encodings/kerple/kerple.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "locant/encodings/checks.h"
+
+namespace locant::inline v0 {
+namespace {
+
+constexpr double kSmallest = 0.01;
+// Offsets that one call may span, so that wild position ids are an error and not an allocation.
+constexpr int64_t kMaxOffsets = int64_t{1} << 24;
+
+}  // namespace
+
+const Fields<KerpleConfig>& Kerple::description() {
+  static const Fields<KerpleConfig> fields{
+      kName,
+      {
+          field("heads", &KerpleConfig::heads, "query heads"),
+          field("head_dim", &KerpleConfig::head_dim, "width d of a head"),
+      }};
+  return fields;
+}
+
+Kerple::Kerple(const KerpleConfig& config)
+    : Encoding(kName, {{.name = "r1",
+                        .shape = {config.heads},
+                        .shape_in_words = "heads",
+                        .doc = "the penalty's size"},
+                       {.name = "r2",
+                        .shape = {config.heads},
+                        .shape_in_words = "heads",
+                        .doc = "what a distance is multiplied by"}}),
+      config_(config) {
+  check_heads(kName, config);
+}
+
+Prepared Kerple::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
+  check_fit(kName, config_, problem);
+  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
+  prepared.terms.scale =
+      problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
+  const Problem::Offsets offsets = problem.visible_offsets();
+  require(offsets.last - offsets.first < kMaxOffsets, kName, "positions span offsets from ",
+          offsets.first, " to ", offsets.last, "; at most ", kMaxOffsets, " are possible");
+  OffsetBias bias;
+  bias.name = "bias";
+  bias.first = offsets.first;
+  bias.count = offsets.last - offsets.first + 1;
+  const ConstView r1 = parameter("r1"), r2 = parameter("r2");
+  for (int64_t h = 0; h < config_.heads; ++h) {
+    const double size = std::max(element(r1, h), kSmallest);
+    const double factor = std::max(element(r2, h), kSmallest);
+    for (int64_t offset = offsets.first; offset <= offsets.last; ++offset)
+      bias.values.push_back(-size * std::log1p(factor * static_cast<double>(std::abs(offset))));
+  }
+  prepared.terms.biases.push_back(std::move(bias));
+  return prepared;
+}
+
+}  // namespace locant::inline v0
