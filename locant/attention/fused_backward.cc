@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "locant/attention/counters.h"
+#include "locant/attention/work.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/backward.h"
 
@@ -15,16 +16,7 @@ namespace {
 
 constexpr int64_t kKeyBlock = 128;      // K, V, their gradients and two tiles fit the second level
 constexpr int64_t kTileRows = 96;       // the depth of the products dSᵀ·Q and Pᵀ·dO
-constexpr int64_t kWidestPanel = 32;    // two 512-bit vectors of floats
-constexpr int64_t kItemsWanted = 16;    // per sequence, so that few heads still fill all threads
 constexpr int64_t kKeysPerItem = 1024;  // at least: every further item costs a copy of dq
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 // Memory of the items' sums; its pieces are cleared by the threads that use them.
 template <class T>
@@ -54,16 +46,8 @@ class Backward {
            const ConstView& dout, const Tiling& tiling, const View& dq, const View& dk,
            const View& dv)
       : problem_(problem), terms_(terms), dq_(dq) {
-    call_.problem = &problem;
-    call_.terms = &terms;
-    call_.q = f.q;
-    call_.k = f.k;
-    call_.v = f.v;
-    call_.key_block = round_up(tiling.keys > 0 ? tiling.keys : kKeyBlock, kWidestPanel);
-    for (const Projection& term : terms.projections)
-      call_.projection_unit_steps.push_back(has_unit_steps(term.map));
-    for (const ValueTerm& term : terms.values)
-      call_.value_unit_steps.push_back(has_unit_steps(term.map));
+    static_cast<AttentionCall&>(call_) =
+        attention_call(problem, terms, f.q, f.k, f.v, tiling.keys > 0 ? tiling.keys : kKeyBlock);
     call_.out = f.out;
     call_.lse = f.lse;
     call_.dout = dout;
@@ -100,25 +84,14 @@ class Backward {
 
   // Rows that belong to no item: those of no sequence, and queries without keys.
   void clear_padding() const {
-    std::vector<uint8_t> queries(problem_.batch * problem_.q_len, 0);
-    std::vector<uint8_t> keys(problem_.batch * problem_.k_len, 0);
+    UsedRows queries(problem_.batch, problem_.q_len), keys(problem_.batch, problem_.k_len);
     for (const Sequence& s : problem_.sequences) {
-      if (s.k_len > 0)
-        std::fill_n(queries.begin() + s.batch * problem_.q_len + s.q_begin, s.q_len, uint8_t{1});
-      std::fill_n(keys.begin() + s.batch * problem_.k_len + s.k_begin, s.k_len, uint8_t{1});
+      if (s.k_len > 0) queries.add(s.batch, s.q_begin, s.q_len);
+      keys.add(s.batch, s.k_begin, s.k_len);
     }
-    clear_unused(dq_, queries);
-    clear_unused(call_.dk, keys);
-    clear_unused(call_.dv, keys);
-  }
-
-  static void clear_unused(const View& view, const std::vector<uint8_t>& used) {
-    for (int64_t b = 0; b < view.shape[0]; ++b)
-      for (int64_t i = 0; i < view.shape[2]; ++i) {
-        if (used[b * view.shape[2] + i]) continue;
-        for (int64_t h = 0; h < view.shape[1]; ++h)
-          for (int64_t c = 0; c < view.shape[3]; ++c) set_element(view, 0, b, h, i, c);
-      }
+    queries.clear_others(dq_);
+    keys.clear_others(call_.dk);
+    keys.clear_others(call_.dv);
   }
 
   T* take(int64_t n) {
