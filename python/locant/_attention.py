@@ -35,6 +35,15 @@ class Materialized(NamedTuple):
     lse: Any  # (B, H, Lq): log of the sum of exp of the scores, float32 or float64
 
 
+class Gradients(NamedTuple):
+    """What a loss changes by: its gradient for each input of attention."""
+
+    q: Any  # (B, H, Lq, d), of q's element type, as k and v
+    k: Any  # (B, Hkv, Lk, d)
+    v: Any  # (B, Hkv, Lk, dv)
+    parameters: dict  # of the encoding, by name: in their shapes, float32 or float64
+
+
 def _options(
     *,
     lengths=None,
@@ -52,6 +61,8 @@ def _options(
     q_segments=None,
     k_segments=None,
     scale=None,
+    dropout=0.0,
+    dropout_seed=0,
     tiling=None,
 ):
     """
@@ -70,6 +81,8 @@ def _options(
                     encodings whose positions have several numbers
     q_segments, k_segments      (L) or (B, L): segment ids, for encodings with a segment term
     scale           instead of the encoding's own factor of <q, k>
+    dropout, dropout_seed       probability of dropping a pair, 0 <= p < 1, and the seed: the same
+                    pairs for the same seed, whatever the number of threads; lse is without it
     tiling          (rows, keys): sizes of the kernel's tiles, for tests
     """
     return _locant.Options(
@@ -88,6 +101,8 @@ def _options(
         q_segments=integers(q_segments, "q_segments"),
         k_segments=integers(k_segments, "k_segments"),
         scale=None if scale is None else float(scale),
+        dropout=float(dropout),
+        dropout_seed=operator.index(dropout_seed),
         tiling=(0, 0) if tiling is None else tuple(tiling),
     )
 
@@ -115,6 +130,25 @@ def attention(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
     tensors' size is copied. `out` may then be float32 too, and lse is float32.
     """
     return _attend(_locant.attend, q, k, v, encoding, options, out, return_lse)
+
+
+@_takes_options
+def attention_backward(q, k, v, encoding, out, lse, dout, **options):
+    """The gradients of attention for all its inputs: a locant.Gradients.
+
+    out (B, H, Lq, dv) and lse (B, H, Lq) are what attention gave with return_lse=True and the same
+    arguments, dropout_seed too; dout (B, H, Lq, dv) is the gradient of a loss for out.
+    Probabilities are computed again from lse: memory stays linear in the lengths.
+    """
+    q, k, v = readable(q, "q"), readable(k, "k"), readable(v, "v")
+    if lse is None:
+        raise ValueError("[attend_backward] lse is needed: call attention with return_lse=True")
+    out, lse, dout = readable(out, "out"), readable(lse, "lse"), readable(dout, "dout")
+    dq, dk, dv = (empty(x.shape, x) for x in (q, k, v))
+    gradients = _locant.attend_backward(
+        q, k, v, _bound(encoding, q), _options(**options), out, lse, dout, dq, dk, dv
+    )
+    return Gradients(dq, dk, dv, {name: wrap(x, q) for name, x in gradients.items()})
 
 
 @_takes_options

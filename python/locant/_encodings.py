@@ -85,6 +85,11 @@ class Encoding:
         """
         return _embed.embed(self._bound, x, start, positions, pads, out)
 
+    def embed_backward(self, dout, *, start=0, positions=None, pads=None):
+        """The gradients of the parameters, by name, for dout (B, L, D), the gradient of what embed
+        gave; start, positions and pads as there. The gradient of x is dout itself."""
+        return _embed.embed_backward(self._bound, dout, start, positions, pads)
+
     def __getattr__(self, name):
         if not name.startswith("_"):
             if name in self._arrays:
