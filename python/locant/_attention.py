@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locant import _locant
-from locant._arrays import computed_in, empty, integers, readable, wrap
+from locant._arrays import computed_in, empty, integers, readable, records_gradients, wrap
 from locant._encodings import Encoding, encodings
 
 
@@ -128,7 +128,12 @@ def attention(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
 
     float16 and bfloat16 are converted to float32 tile by tile and computed in that: nothing of the
     tensors' size is copied. `out` may then be float32 too, and lse is float32.
+
+    If torch records gradients for q, k, v or a parameter, locant.torch.attention is called and gives
+    them; `out` cannot be given then.
     """
+    if out is None and records_gradients(q, k, v, options.get("mask"), *_arrays_of(encoding)):
+        return _differentiable(q, k, v, encoding, return_lse, options)
     return _attend(_locant.attend, q, k, v, encoding, options, out, return_lse)
 
 
@@ -208,6 +213,19 @@ def _attend(function, q, k, v, encoding, options, out, return_lse, dtype=None):
     return (result, lse) if return_lse else result
 
 
+def _arrays_of(encoding):
+    return encoding.parameters().values() if isinstance(encoding, Encoding) else ()
+
+
+def _differentiable(q, k, v, encoding, return_lse, options):
+    from locant import torch  # only now: torch is there already
+
+    dropout, seed = options.pop("dropout", 0.0), options.pop("dropout_seed", 0)
+    return torch.attention(
+        q, k, v, encoding, return_lse=return_lse, dropout_p=dropout, dropout_seed=seed, **options
+    )
+
+
 def _shape(q, v=None):
     """(B, H, Lq), and dv if v is given. A wrong number of axes is found, and named, in C++."""
     return (*q.shape[:3], *(() if v is None else v.shape[3:]))
@@ -221,6 +239,9 @@ def _bound(encoding, q):
         raise ValueError(
             f"[attention] encoding must be an instance of one of {known}, got {encoding!r}"
         )
+    for name, array in encoding._arrays.items():
+        if records_gradients(array):
+            readable(array, name)  # says what to do
     return encoding._bound
 
 

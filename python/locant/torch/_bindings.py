@@ -16,7 +16,8 @@ def view(tensor):
     the time of DLPack's, but numpy has no bfloat16. None stays None."""
     if tensor is None:
         return None
-    tensor = tensor.detach()
+    if tensor.requires_grad:
+        tensor = tensor.detach()
     return tensor if tensor.dtype is torch.bfloat16 else tensor.numpy()
 
 
@@ -77,7 +78,8 @@ def adds_to_scores(key):
     everything = _locant.Options(
         lengths=None, k_lengths=None, left_padded=False, sequences=None, causal=False,
         window=(-1, -1), prefix=0, mask=None, q_start=0, k_start=0, q_positions=None,
-        k_positions=None, q_segments=None, k_segments=None, scale=None, tiling=(0, 0),
+        k_positions=None, q_segments=None, k_segments=None, scale=None, dropout=0.0,
+        dropout_seed=0, tiling=(0, 0),
     )  # fmt: skip
     out, lse = x.copy(), x[..., 0].copy()
     _, scores = _locant.attend_materialized(x, x, x, encoding, everything, out, lse, None, None)

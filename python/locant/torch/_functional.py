@@ -20,6 +20,7 @@ def attention(
     *,
     return_lse=False,
     dropout_p=0.0,
+    dropout_seed=None,
     training=True,
     lengths=None,
     k_lengths=None,
@@ -46,17 +47,18 @@ def attention(
     torch.library: torch.compile(fullgraph=True), torch.export and autocast take it as it is.
 
     encoding            may be a module of locant.torch, too
-    dropout_p, training probabilities are dropped with dropout_p if training; the seed comes from
+    dropout_p, training probability of dropping a pair, 0 <= p < 1, if training
+    dropout_seed        an integer or int64 tensor: the same pairs for the same seed; None: drawn from
                         torch's generator
     key_padding_mask    (B, Lk) bool, True at keys that nobody sees, as in torch.nn
     side_by_side        the result lies in memory as (B, Lq, H, dv): joining the heads costs nothing
     """
+    for name, x in (("q", q), ("k", k), ("v", v), ("mask", mask)):
+        _check_tensor(name, x)
     key, parameters = _split(encoding, q)
     dropout_p = float(dropout_p) if training else 0.0
     if not 0 <= dropout_p < 1:
         raise ValueError(f"[attention] dropout_p must be from 0 to below 1, got {dropout_p}")
-    for name, x in (("q", q), ("k", k), ("v", v), ("mask", mask)):
-        _check_tensor(name, x)
     out, lse = _ops.attention(
         key,
         q,
@@ -72,7 +74,7 @@ def attention(
         _integers("k_positions", k_positions),
         _integers("q_segments", q_segments),
         _integers("k_segments", k_segments),
-        torch.randint(_MOST_SEED, (), dtype=torch.int64) if dropout_p else None,
+        _seed(dropout_p, dropout_seed),
         dropout_p,
         left_padded,
         causal,
@@ -90,10 +92,16 @@ def attention(
 attention.__doc__ += _documented.__doc__.rstrip().removeprefix("\n    ") + "\n"
 
 
+def _seed(dropout_p, seed):
+    if not dropout_p:
+        return None
+    return torch.randint(_MOST_SEED, ()) if seed is None else _integers("dropout_seed", seed)
+
+
 def embed(x, encoding, *, start=0, positions=None, pads=None):
     """x + PE for x (B, L, D), with gradients; float16 and bfloat16 are computed in float32."""
-    key, parameters = _split(encoding, x)
     _check_tensor("x", x)
+    key, parameters = _split(encoding, x)
     positions, pads = _integers("positions", positions), _tensor(pads)
     if x.dtype in (torch.float16, torch.bfloat16):
         return _input_ops.embed(key, x.float(), parameters, positions, pads, start).to(x.dtype)
@@ -104,8 +112,8 @@ def rotate(
     x, encoding, *, start=0, positions=None, length=0, side="q", origin=0, inverse=False
 ):
     """locant.Rope.rotate with gradients; float16 and bfloat16 are computed in float32."""
-    key, _ = _split(encoding, x)
     _check_tensor("x", x)
+    key, _ = _split(encoding, x)
     rest = (_integers("positions", positions), start, length, side, origin, inverse)
     if x.dtype in (torch.float16, torch.bfloat16):
         return _input_ops.rotate(key, x.float(), *rest).to(x.dtype)
@@ -140,7 +148,7 @@ def _check_tensor(name, x):
         return
     if not isinstance(x, torch.Tensor):
         raise ValueError(f"[attention] {name} must be a torch tensor, got {type(x).__name__}")
-    if x.device.type != "cpu":
+    if not x.is_cpu:
         raise ValueError(f"[attention] {name} must be on the CPU, got device {x.device}")
 
 

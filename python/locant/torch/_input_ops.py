@@ -4,7 +4,7 @@ import torch
 
 from locant import _locant
 from locant.torch._bindings import bound, view
-from locant.torch._ops import library, refuse_second_derivatives, refuse_vmap
+from locant.torch._ops import library, refuse_vmap
 
 _PLACES = "Tensor? positions, Tensor? pads, SymInt start"
 library.define(f"embed(str encoding, Tensor x, Tensor[] parameters, {_PLACES}) -> Tensor")
@@ -76,7 +76,13 @@ def _embed_gradient(ctx, dout):
 torch.library.register_autograd(
     "locant::embed", _embed_gradient, setup_context=_embed_context, lib=library
 )
-refuse_second_derivatives("locant::embed_backward", "embed")
+
+
+def _no_second_derivative(_ctx, *_):
+    raise RuntimeError("[embed] second derivatives are not computed")
+
+
+torch.library.register_autograd("locant::embed_backward", _no_second_derivative, lib=library)
 
 
 # --- rotate --------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ class Encoding(torch.nn.Module):
 
     name = ""  # its word in the registry, in C++ and on the command line
     _shared = frozenset()  # names that are a switch and a parameter
+    _fields = {}
 
     def __init__(self, *, dtype=None, **fields):
         super().__init__()

@@ -109,8 +109,6 @@ def _key_runs(key_padding, q):
     """A padding mask (B, Lk) as sequences, if the keys of every row are one run; else None.
 
     Queries keep their rows and keys their positions, so the result is the mask's."""
-    if key_padding.shape[0] != q.shape[0]:
-        return None  # the mask's error names the shapes
     seen = ~key_padding.numpy()
     count = seen.sum(1)
     begin = seen.argmax(1) if seen.shape[1] else count
@@ -125,16 +123,21 @@ def _key_runs(key_padding, q):
     return rows
 
 
-def _padding(options, q):
+def _padding(options, q, k):
     """-> (mask, sequences) with key_padding worked into one of them."""
     mask, sequences, hidden = options.mask, view(options.sequences), options.key_padding
     if hidden is None:
         return view(mask), sequences
+    if hidden.shape != (q.shape[0], k.shape[2]):
+        raise ValueError(
+            f"[attention] key_padding_mask has shape {tuple(hidden.shape)} but must be (B, Lk) = "
+            f"{(q.shape[0], k.shape[2])}"
+        )
     simple = sequences is None and options.lengths is None and options.k_lengths is None
     if simple and not (options.prefix or options.q_start or options.k_start):
-        sequences = _key_runs(hidden, q)
-        if sequences is not None:
-            return view(mask), sequences
+        runs = _key_runs(hidden, q)
+        if runs is not None:
+            return view(mask), runs
     hidden = hidden[:, None, None]  # (B, 1, 1, Lk)
     if mask is None:
         mask = ~hidden
@@ -142,11 +145,11 @@ def _padding(options, q):
         mask = mask & ~hidden
     else:
         mask = mask.masked_fill(hidden, -torch.inf)
-    return view(mask), None if sequences is None else view(options.sequences)
+    return view(mask), sequences
 
 
-def _for_cpp(options, q):
-    mask, sequences = _padding(options, q)
+def _for_cpp(options, q, k):
+    mask, sequences = _padding(options, q, k)
     return _locant.Options(
         lengths=view(options.lengths),
         k_lengths=view(options.k_lengths),
@@ -163,15 +166,10 @@ def _for_cpp(options, q):
         q_segments=view(options.q_segments),
         k_segments=view(options.k_segments),
         scale=options.scale,
+        dropout=options.dropout,
+        dropout_seed=0 if options.seed is None else int(options.seed),
         tiling=tuple(options.tiling),
-        **_dropout(options),
     )
-
-
-def _dropout(options):
-    if not options.dropout:
-        return {}
-    return {"dropout": options.dropout, "dropout_seed": int(options.seed)}
 
 
 @torch.library.impl(library, "attention", "CPU")
@@ -179,58 +177,56 @@ def _attention_cpu(encoding, q, k, v, parameters, *options):
     options = Options(*options)
     out, lse = _results(q, k, v, options.side_by_side)
     with bound(encoding, parameters) as (cpp, _):
-        arguments = (view(q), view(k), view(v), cpp, _for_cpp(options, q), view(out), view(lse))
+        arguments = (view(q), view(k), view(v), cpp, _for_cpp(options, q, k), view(out), view(lse))
         _locant.attend(*arguments)
     return out, lse
 
 
 @torch.library.impl(library, "attention_backward", "CPU")
-def _(encoding, q, k, v, parameters, out, lse, dout, dlse, *options):
+def _attention_backward_cpu(encoding, q, k, v, parameters, out, lse, dout, dlse, *options):
     options = Options(*options)
-    dq, dk, dv = (_empty(x, x.shape, options.side_by_side) for x in (q, k, v))
     if dout is None:
         dout = torch.zeros_like(out)
-    if dlse is not None:
-        v, out, dout = _with_lse_gradient(v, out, dout, dlse)
-        wide_dv = torch.empty_like(v)
+    if dlse is None or not dlse.any():
+        return _gradients(encoding, q, k, v, parameters, out, lse, dout, options)
+    # dS = P∘(dO·(V + value terms)ᵀ - <dO, O>), and lse adds P·dlse. All is linear in dO, so that is
+    # the sum of two: of dO - c with O, and of c in all columns with O - dlse/(c·dv), which makes
+    # <dO, O> smaller by dlse.
+    c = dlse.abs().max()
+    wide = [x.to(lse.dtype) for x in (q, k, v)]
+    parts = (
+        (out.to(lse.dtype), dout.to(lse.dtype) - c),
+        (out - (dlse / (c * out.shape[3]))[..., None], c.expand(out.shape)),
+    )
+    first, second = (
+        _gradients(encoding, *wide, parameters, o, lse, do, options) for o, do in parts
+    )
+    results = (a + b for a, b in zip(first, second, strict=True))
+    return [x.to(y.dtype) for x, y in zip(results, (q, k, v, *parameters), strict=True)]
+
+
+def _gradients(encoding, q, k, v, parameters, out, lse, dout, options):
+    dq, dk, dv = (_empty(x, x.shape, options.side_by_side) for x in (q, k, v))
     with bound(encoding, parameters) as (cpp, names):
         found = _locant.attend_backward(
-            view(q), view(k), view(v), cpp, _for_cpp(options, q), view(out), view(lse),
-            view(dout), view(dq), view(dk), view(dv if dlse is None else wide_dv),
+            view(q), view(k), view(v), cpp, _for_cpp(options, q, k), view(out), view(lse),
+            view(dout), view(dq), view(dk), view(dv),
         )  # fmt: skip
-    if dlse is not None:
-        dv.copy_(wide_dv[..., :-1])
     gradients = [torch.from_numpy(found[name]) for name in names]
     return [dq, dk, dv, *(g.to(p.dtype) for g, p in zip(gradients, parameters, strict=True))]
-
-
-def _with_lse_gradient(v, out, dout, dlse):
-    """One more column that turns the softmax's gradient into that of (out, lse).
-
-    dS = P∘(dO·Vᵀ - delta) with delta = <dO, O>, and lse adds P·dlse: the column adds dlse·0 to the
-    product and dlse·(-1) to delta."""
-
-    def column(x, values):
-        return torch.cat([x, values.to(x.dtype)], dim=-1)
-
-    return (
-        column(v, torch.zeros_like(v[..., :1])),
-        column(out, torch.full_like(out[..., :1], -1)),
-        column(dout, dlse[..., None]),
-    )
 
 
 # --- gradients -----------------------------------------------------------------------------------
 
 
-def _below_autograd(keyset, *arguments):
+def _below_autograd(op, cpu_kernel, keyset, *arguments):
     """The op without gradients. Where the dispatcher would find nothing but the CPU's kernel, that
     is called at once: going through 25 arguments again takes 10 µs."""
     keyset = keyset & torch._C._after_autograd_keyset
     with torch._C._AutoDispatchBelowAutograd():
         if keyset.highestPriorityTypeId() == torch._C.DispatchKey.CPU:
-            return _attention_cpu(*arguments)
-        return attention.redispatch(keyset, *arguments)
+            return cpu_kernel(*arguments)
+        return op.redispatch(keyset, *arguments)
 
 
 class _Attention(torch.autograd.Function):
@@ -238,65 +234,74 @@ class _Attention(torch.autograd.Function):
     more than a short sequence's attention."""
 
     @staticmethod
-    def forward(ctx, keyset, encoding, q, k, v, count, *rest):
-        parameters, options = list(rest[:count]), rest[count:]
-        out, lse = _below_autograd(keyset, encoding, q, k, v, parameters, *options)
-        ctx.save_for_backward(q, k, v, out, lse, *parameters, *options[:TENSORS])
+    def forward(ctx, call, q, k, v, *parameters):
+        keyset, encoding, options = call
+        out, lse = _below_autograd(
+            attention, _attention_cpu, keyset, encoding, q, k, v, list(parameters), *options
+        )
+        ctx.save_for_backward(q, k, v, out, lse, *options[:TENSORS], *parameters)
         ctx.set_materialize_grads(False)
-        ctx.call = encoding, count, options[TENSORS:]
+        ctx.call = encoding, options[TENSORS:]
         return out, lse
 
     @staticmethod
     def backward(ctx, dout, dlse):
-        encoding, count, plain = ctx.call
-        nothing = (None,) * (TENSORS + len(plain))
         if dout is None and dlse is None:
-            return (None,) * (6 + count) + nothing
+            return (None,) * len(ctx.needs_input_grad)
+        encoding, plain = ctx.call
         q, k, v, out, lse, *rest = ctx.saved_tensors
-        dq, dk, dv, *dparameters = attention_backward(
-            encoding, q, k, v, rest[:count], out, lse, dout, dlse, *rest[count:], *plain
+        tensors, parameters = rest[:TENSORS], rest[TENSORS:]
+        gradients = attention_backward(
+            encoding, q, k, v, parameters, out, lse, dout, dlse, *tensors, *plain
         )
-        return None, None, dq, dk, dv, None, *dparameters, *nothing
+        return None, *gradients
 
 
 def _attention_autograd(keyset, encoding, q, k, v, parameters, *options):
-    if not torch.is_grad_enabled() or not _any_requires_grad(q, k, v, parameters, options):
-        return _below_autograd(keyset, encoding, q, k, v, parameters, *options)
-    named = Options(*options)
-    if named.mask is not None and named.mask.requires_grad:
+    mask = options[0]
+    if not _records(q, k, v, mask, *parameters):
+        return _below_autograd(
+            attention, _attention_cpu, keyset, encoding, q, k, v, parameters, *options
+        )
+    if mask is not None and mask.requires_grad:
         raise ValueError(
             "[attention] mask requires grad, and the gradient of a mask is not computed; detach() "
             "it, or use an encoding whose parameters are the bias"
         )
+    named = Options(*options)
     if (named.q_positions is not None or named.k_positions is not None) and adds_to_scores(encoding):
         raise ValueError(
             "[attention] gradients with q_positions or k_positions are computed only for encodings "
             "without score terms, such as none and rope; use q_start, k_start or sequences"
         )
-    return _Attention.apply(keyset, encoding, q, k, v, len(parameters), *parameters, *options)
+    return _Attention.apply((keyset, encoding, options), q, k, v, *parameters)
 
 
-def _any_requires_grad(q, k, v, parameters, options):
-    mask = options[0]
-    return (
-        q.requires_grad
-        or k.requires_grad
-        or v.requires_grad
-        or any(p.requires_grad for p in parameters)
-        or (mask is not None and mask.requires_grad)
-    )
+class _NoSecondDerivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, *tensors):
+        return tuple(_below_autograd(attention_backward, _attention_backward_cpu, *call))
+
+    @staticmethod
+    def backward(_ctx, *_gradients):
+        raise RuntimeError("[attention] second derivatives are not computed")
+
+
+def _attention_backward_autograd(keyset, encoding, q, k, v, parameters, out, lse, dout, dlse, *rest):
+    arguments = (encoding, q, k, v, parameters, out, lse, dout, dlse, *rest)
+    tensors = (q, k, v, dout, dlse, *parameters)
+    if _records(*tensors):
+        return list(_NoSecondDerivative.apply((keyset, *arguments), *tensors))
+    return _below_autograd(attention_backward, _attention_backward_cpu, keyset, *arguments)
+
+
+def _records(*tensors):
+    """Whether a graph is being recorded through one of them."""
+    return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
 
 
 library.impl("attention", _attention_autograd, "Autograd", with_keyset=True)
-
-
-def refuse_second_derivatives(op, name):
-    """Backward ops have no gradient of their own."""
-
-    def backward(_ctx, *_gradients):
-        raise RuntimeError(f"[{name}] second derivatives are not computed")
-
-    torch.library.register_autograd(op, backward, lib=library)
+library.impl("attention_backward", _attention_backward_autograd, "Autograd", with_keyset=True)
 
 
 def refuse_vmap(op, name):
@@ -310,7 +315,6 @@ def refuse_vmap(op, name):
     torch.library.register_vmap(op, vmap, lib=library)
 
 
-refuse_second_derivatives("locant::attention_backward", "attention")
 refuse_vmap("locant::attention", "attention")
 refuse_vmap("locant::attention_backward", "attention")
 
