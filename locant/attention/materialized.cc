@@ -113,7 +113,8 @@ class Computation {
     threads->parallel_for(ends.empty() ? 0 : ends.back(), [&](int64_t row, int worker) {
       const size_t index = std::upper_bound(ends.begin(), ends.end(), row) - ends.begin();
       const Sequence& s = p_.sequences[index];
-      compute_row(s, row - (ends[index] - s.q_len), scratch[worker], result);
+      compute_row(static_cast<int64_t>(index), row - (ends[index] - s.q_len), scratch[worker],
+                  result);
     });
     return result;
   }
@@ -129,7 +130,8 @@ class Computation {
         }
   }
 
-  void compute_row(const Sequence& s, int64_t i, Scratch<T>& w, Materialized& result) {
+  void compute_row(int64_t index, int64_t i, Scratch<T>& w, Materialized& result) {
+    const Sequence& s = p_.sequences[index];
     find_offsets(s, i, w);
     find_visible(s, i, w);
     // Mixing reads a pair in every head as soon as one of them sees it.
@@ -143,6 +145,7 @@ class Computation {
       for (int64_t n = 0; n < size; ++n) w.scores[n] += w.terms[t * size + n];
     if (!talking_logits_.empty()) mix(talking_logits_, s.k_len, w);
     for (int64_t h = 0; h < p_.heads; ++h) softmax(s, h, i, w);
+    if (p_.dropout.p > 0) drop(index, i, w);
 
     std::vector<uint8_t> used = w.visible;
     if (!talking_probabilities_.empty()) {
@@ -300,6 +303,19 @@ class Computation {
     for (int64_t j = 0; j < s.k_len; ++j)
       if (visible[j]) scores[j] /= sum;
     if (lse_) *lse_.at<T>(s.batch, h, s.q_begin + i) = top + std::log(sum);
+  }
+
+  // P~ = P·keep/(1 - p)
+  void drop(int64_t index, int64_t i, Scratch<T>& w) const {
+    const int64_t keys = p_.sequences[index].k_len;
+    const int32_t threshold = p_.dropout.threshold();
+    const T keep = static_cast<T>(p_.dropout.keep_scale());
+    for (int64_t h = 0; h < p_.heads; ++h) {
+      const DropoutRow row = dropout_row(p_.dropout.seed, index, h, i);
+      for (int64_t j = 0; j < keys; ++j)
+        w.scores[h * keys + j] *=
+            is_dropped(row, static_cast<uint32_t>(j), threshold) ? T(0) : keep;
+    }
   }
 
   // O_i = sum over used keys of P[i,j]·(v_j + value terms)

@@ -21,7 +21,7 @@ struct MaterializedOptions {
 };
 
 // Pairs that are not visible hold 0. With talking heads, scores are before mixing and probabilities
-// after it.
+// after it; dropout comes between softmax and mixing.
 struct Materialized {
   std::vector<double> probabilities;                                // (B, H, Lq, Lk)
   std::vector<std::pair<std::string, std::vector<double>>> scores;  // each term, (B, H, Lq, Lk)

@@ -8,15 +8,17 @@
 namespace locant::inline v0 {
 namespace {
 
-constexpr int64_t kItemRows = 64;  // per work item; sinusoids are made in runs of so many
+constexpr int64_t kItemRows = 64;      // per work item; sinusoids are made in runs of so many
+constexpr int64_t kItemChannels = 64;  // of the backward, where rows are added up in order
 
-void check_input(const std::string& scope, int64_t dim, const ConstView& x) {
-  require(x.rank == 3, scope, "x must have 3 axes (B, L, D), got shape ", shape_text(x));
+void check_input(const std::string& scope, int64_t dim, const char* name, const ConstView& x) {
+  require(x.rank == 3, scope, name, " must have 3 axes (B, L, D), got shape ", shape_text(x));
   for (const int64_t extent : x.shape)
-    require(extent >= 0, scope, "x has a negative extent: ", shape_text(x));
-  require(x.shape[2] == dim, scope, "x has width ", x.shape[2], " but the encoding has dim ", dim);
-  require(x.data != nullptr || x.size() == 0, scope, "x must not be null");
-  require(x.dtype == DType::f32 || x.dtype == DType::f64, scope, "x must be f32 or f64, got ",
+    require(extent >= 0, scope, name, " has a negative extent: ", shape_text(x));
+  require(x.shape[2] == dim, scope, name, " has width ", x.shape[2], " but the encoding has dim ",
+          dim);
+  require(x.data != nullptr || x.size() == 0, scope, name, " must not be null");
+  require(x.dtype == DType::f32 || x.dtype == DType::f64, scope, name, " must be f32 or f64, got ",
           name_of(x.dtype));
 }
 
@@ -112,7 +114,7 @@ void Absolute::add(const ConstView& x, std::span<const int64_t> positions, const
 }
 
 void Absolute::embed(const ConstView& x, const EmbedOptions& options, const View& out) const {
-  check_input(name(), dim_, x);
+  check_input(name(), dim_, "x", x);
   check_output(name(), x, x.dtype, out);
   check_options(name(), x, options, padding_idx_);
   for (const Parameter& weight : parameters())
@@ -128,7 +130,7 @@ void Absolute::embed(const ConstView& x, const EmbedOptions& options, const View
 
 void Absolute::embed_reference(const ConstView& x, const EmbedOptions& options,
                                const View& out) const {
-  check_input(name(), dim_, x);
+  check_input(name(), dim_, "x", x);
   check_output(name(), x, DType::f64, out);
   check_options(name(), x, options, padding_idx_);
   for (int64_t b = 0; b < x.shape[0]; ++b) {
@@ -145,6 +147,19 @@ void Absolute::embed_reference(const ConstView& x, const EmbedOptions& options,
         *out.at<double>(b, l, c) = element(x, b, l, c) + reference_element(position, c);
     }
   }
+}
+
+void Absolute::embed_pullback(const ConstView& dout, const EmbedOptions& options,
+                              ParameterGradients& gradients) const {
+  check_input(name(), dim_, "dout", dout);
+  check_options(name(), dout, options, padding_idx_);
+  if (dout.size() == 0) return;
+  const std::vector<int64_t> positions = find_positions(dout, options);
+  const int64_t items = (dim_ + kItemChannels - 1) / kItemChannels;
+  executor()->parallel_for(items, [&](int64_t item, int) {
+    const int64_t begin = item * kItemChannels;
+    pull_back_rows(positions, dout, begin, std::min(begin + kItemChannels, dim_), gradients);
+  });
 }
 
 Prepared Absolute::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {

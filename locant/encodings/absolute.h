@@ -44,8 +44,12 @@ class LOCANT_API Absolute : public Encoding {
   void embed(const ConstView& x, const EmbedOptions& options, const View& out) const final;
   void embed_reference(const ConstView& x, const EmbedOptions& options,
                        const View& out) const final;
+  void embed_pullback(const ConstView& dout, const EmbedOptions& options,
+                      ParameterGradients& gradients) const final;
 
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const final;
+  void pullback(const Problem&, const Prepared&, const View&, const View&, const TermGradients&,
+                ParameterGradients&) const final {}  // the scores know no parameter
   void reference(const ReferenceProblem<double>&, ReferenceResult<double>&) const final;
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const final;
 
@@ -67,6 +71,11 @@ class LOCANT_API Absolute : public Encoding {
   using UseRow = std::function<void(int64_t, const Real*)>;
   virtual void each_row(std::span<const int64_t> positions, const UseRow<float>& use) const = 0;
   virtual void each_row(std::span<const int64_t> positions, const UseRow<double>& use) const = 0;
+
+  // The transpose of each_row for channels [begin, end): what dout (B, L, D) gives to parameters,
+  // with positions (1 | B, L). Called for all channels, from several threads.
+  virtual void pull_back_rows(std::span<const int64_t> positions, const ConstView& dout,
+                              int64_t begin, int64_t end, ParameterGradients& gradients) const = 0;
 
   // PE[position, channel] as the paper writes it.
   virtual double reference_element(int64_t position, int64_t channel) const = 0;

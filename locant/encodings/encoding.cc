@@ -99,6 +99,12 @@ void Encoding::check_segments(const Problem& problem) const {
           "has no segment term: leave out q_segments and k_segments");
 }
 
+void Encoding::check_problem(const Problem& problem) const {
+  check_position_axes("q_positions", problem.q_positions);
+  check_position_axes("k_positions", problem.k_positions);
+  check_segments(problem);
+}
+
 ConstView Encoding::parameter(const std::string& name) const {
   const Parameter& description = find(name_, parameters_, name);
   if (const auto given = values_.find(name); given != values_.end()) return given->second;
@@ -109,12 +115,26 @@ ConstView Encoding::parameter(const std::string& name) const {
   return ConstView(drawn->second.data(), DType::f32, description.shape);
 }
 
-void Encoding::pullback(const Problem&, const Prepared&, const View&, const View&,
+ParameterGradients Encoding::zero_gradients() const {
+  ParameterGradients out;
+  for (const Parameter& description : parameters_) {
+    const bool wide = parameter(description.name).dtype == DType::f64;
+    out.emplace(description.name, Tensor(wide ? DType::f64 : DType::f32, description.shape));
+  }
+  return out;
+}
+
+void Encoding::pullback(const Problem&, const Prepared& prepared, const View&, const View&,
                         const TermGradients&, ParameterGradients&) const {
-  fail(name_, "gradients are not available in this version");
+  require(parameters_.empty() && prepared.storage.empty(), name_,
+          "has no gradients: it does not say how with pullback()");
 }
 
 void Encoding::embed(const ConstView&, const EmbedOptions&, const View&) const {
+  fail_embed(name_);
+}
+
+void Encoding::embed_pullback(const ConstView&, const EmbedOptions&, ParameterGradients&) const {
   fail_embed(name_);
 }
 

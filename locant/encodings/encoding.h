@@ -75,11 +75,19 @@ class LOCANT_API Encoding {
   virtual bool uses_segments() const { return false; }
   void check_segments(const Problem& problem) const;
 
+  // All of these checks: what attend() asks before prepare().
+  void check_problem(const Problem& problem) const;
+
   // q (B, H, Lq, d), k (B, Hkv, Lk, d) -> prepared q and k, and the terms of the scores.
   virtual Prepared prepare(const Problem& problem, const ConstView& q,
                            const ConstView& k) const = 0;
 
-  // d(prepared q), d(prepared k), d(terms) -> d(q), d(k) in place, and gradients of the parameters.
+  // A tensor of zeros for each parameter: f64 where the parameter is, else f32.
+  ParameterGradients zero_gradients() const;
+
+  // The transpose of prepare(): d(prepared q), d(prepared k), d(terms) -> d(q), d(k) in place; what
+  // the parameters get is added to `gradients`, which has a tensor for each. By default for
+  // encodings without parameters that hand q and k on as they are.
   virtual void pullback(const Problem& problem, const Prepared& prepared, const View& dq,
                         const View& dk, const TermGradients& dterms,
                         ParameterGradients& gradients) const;
@@ -93,6 +101,11 @@ class LOCANT_API Encoding {
   // The same by the paper's formula in plain loops; out is f64. Shares nothing with embed().
   virtual void embed_reference(const ConstView& x, const EmbedOptions& options,
                                const View& out) const;
+
+  // The transpose of embed(): d(x) is d(out) itself; what the parameters get from dout (B, L, D) is
+  // added to `gradients`, which has a tensor for each.
+  virtual void embed_pullback(const ConstView& dout, const EmbedOptions& options,
+                              ParameterGradients& gradients) const;
 
   // The paper in plain loops, one sequence at a time; shares nothing with prepare().
   virtual void reference(const ReferenceProblem<double>& problem,

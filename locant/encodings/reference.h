@@ -22,6 +22,7 @@ struct ReferenceProblem {
   std::vector<int64_t> q_segments, k_segments;  // (q_len), (k_len), or both empty
   std::vector<uint8_t> allowed;                 // (heads, q_len, k_len)
   std::vector<Real> additive;                   // (heads, q_len, k_len) or empty
+  std::vector<Real> keep;  // (heads, q_len, k_len): dropout's factors, or empty
   std::map<std::string, std::vector<Real>> parameters;
   Real scale = 0;  // 0: the encoding's own
 
@@ -50,7 +51,8 @@ struct ReferenceResult {
 };
 
 // out, lse and probabilities from the terms' scores; value(h, i, j, c) is what P[i,j] multiplies.
-//   S = sum of terms (+ additive mask);  P = softmax over allowed j;  O_i = sum_j P[i,j]·value
+//   S = sum of terms (+ additive mask);  P = softmax over allowed j (· keep);  O_i = sum_j
+//   P[i,j]·value
 // A row with nothing allowed gives zeros and lse = -inf.
 template <class Real, class Value>
 void reference_softmax(const ReferenceProblem<Real>& p, const Value& value,
@@ -82,7 +84,9 @@ void reference_softmax(const ReferenceProblem<Real>& p, const Value& value,
       r.lse[row] = top + std::log(sum);
       for (int64_t j = 0; j < p.k_len; ++j) {
         if (!p.allowed[row * p.k_len + j]) continue;
-        const Real probability = r.probabilities[row * p.k_len + j] /= sum;
+        Real& probability = r.probabilities[row * p.k_len + j];
+        probability /= sum;
+        if (!p.keep.empty()) probability *= p.keep[row * p.k_len + j];
         for (int64_t c = 0; c < p.value_dim; ++c)
           r.out[row * p.value_dim + c] += probability * value(h, i, j, c);
       }

@@ -1,6 +1,7 @@
 #include "locant/encodings/relative_sinusoid.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,6 +10,7 @@
 
 #include "locant/core/error.h"
 #include "locant/core/executor.h"
+#include "locant/encodings/gradient_sums.h"
 #include "locant/encodings/phasor.h"
 #include "locant/kernels/matmul.h"
 
@@ -22,6 +24,8 @@ constexpr int64_t kMaxRows = int64_t{1} << 22;
 // Sinusoids made and projected at a time: few enough to stay in cache between the two.
 constexpr int64_t kRowsAtOnce = 1024;
 constexpr int64_t kRun = 64;  // consecutive positions share half of their phasors' work
+
+using Pair = std::array<int64_t, 2>;
 
 Phasors phasors_of(int64_t d_model) {
   std::vector<double> frequencies(d_model / 2);
@@ -119,6 +123,35 @@ void RelativeSinusoid::add_term(const Problem& problem, const ConstView& weight,
                                         .table = table->view,
                                         .map = std::move(map)});
   prepared.storage.push_back(std::move(table));
+}
+
+void RelativeSinusoid::pullback(const Projection& term, const TableGradient& dterm,
+                                const View& dweight, const View& dv) const {
+  add_to(dv, dterm.plus.view());
+  const Phasors phasors = phasors_of(d_model_);
+  const ConstView dtable = dterm.table.view();  // (heads, rows, d)
+  const int64_t rows = dtable.shape[1];
+  const auto add = [&](auto real) {
+    using Real = decltype(real);
+    std::vector<Real> sinusoids(std::min(rows, kRowsAtOnce) * d_model_);
+    std::vector<Real> product(head_dim_ * d_model_);
+    for (int64_t n = 0; n < rows; n += kRowsAtOnce) {
+      const int64_t count = std::min(kRowsAtOnce, rows - n);
+      fill_sinusoids(phasors, term.map.first + n, count, sinusoids.data());
+      const ConstView columns(sinusoids.data(), dtype_of<Real>(), Pair{d_model_, count},
+                              Pair{1, d_model_});
+      for (int64_t h = 0; h < heads_; ++h) {
+        const ConstView own(dtable.at<Real>(h, n), dtype_of<Real>(), Pair{head_dim_, count},
+                            Pair{1, head_dim_});
+        matmul(own, columns, view(product.data(), {head_dim_, d_model_}));
+        View to = dweight;  // rows of head h
+        to.data = to.row(h * head_dim_, 0, 0);
+        to.shape[0] = head_dim_;
+        add_to(to, view(std::as_const(product).data(), {head_dim_, d_model_}));
+      }
+    }
+  };
+  dtable.dtype == DType::f64 ? add(double{}) : add(float{});
 }
 
 int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t heads,

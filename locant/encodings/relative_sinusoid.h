@@ -31,6 +31,11 @@ class LOCANT_API RelativeSinusoid {
   void add_term(const Problem& problem, const ConstView& weight, const ConstView& v,
                 Prepared& prepared) const;
 
+  // The transpose of add_term, for its term: dW_R += sum over rows of dT[row]·R_rᵀ, dv += d(plus).
+  //   dweight (heads·d, d_model)   dv (heads, d)
+  void pullback(const Projection& term, const TableGradient& dterm, const View& dweight,
+                const View& dv) const;
+
  private:
   struct Table;
 

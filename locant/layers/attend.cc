@@ -1,54 +1,15 @@
 #include "locant/layers/attend.h"
 
 #include <algorithm>
-#include <ostream>
 #include <utility>
 
+#include "locant/attention/checks.h"
 #include "locant/attention/fused.h"
-#include "locant/core/overlap.h"
 
 namespace locant::inline v0 {
 namespace {
 
 constexpr const char* kScope = "attend";
-
-void check_tensor(const char* name, const ConstView& tensor, const char* axes) {
-  require(tensor.rank == 4, kScope, name, " must have 4 axes ", axes, ", got shape ",
-          shape_text(tensor));
-  for (const int64_t extent : tensor.shape)
-    require(extent >= 0, kScope, name, " has a negative extent: ", shape_text(tensor));
-  require(tensor.data != nullptr || tensor.size() == 0, kScope, name, " must not be null");
-}
-
-// A tensor with its name, for messages: "k (2, 4, 10, 32)".
-struct Named {
-  const char* name;
-  const ConstView& tensor;
-};
-
-std::ostream& operator<<(std::ostream& text, const Named& named) {
-  return text << named.name << ' ' << shape_text(named.tensor);
-}
-
-void check_equal(const Named& a, const Named& b, int axis, const char* what) {
-  const int64_t x = a.tensor.shape[axis], y = b.tensor.shape[axis];
-  require(x == y, kScope, a, " and ", b, " must have the same ", what, ", got ", x, " and ", y);
-}
-
-void check_inputs(const ConstView& q, const ConstView& k, const ConstView& v) {
-  check_tensor("q", q, "(B, H, Lq, d)");
-  check_tensor("k", k, "(B, Hkv, Lk, d)");
-  check_tensor("v", v, "(B, Hkv, Lk, dv)");
-  check_equal({"k", k}, {"q", q}, 0, "batch size");
-  check_equal({"v", v}, {"q", q}, 0, "batch size");
-  check_equal({"k", k}, {"q", q}, 3, "head_dim");
-  check_equal({"v", v}, {"k", k}, 1, "heads");
-  check_equal({"v", v}, {"k", k}, 2, "length");
-  const int64_t heads = q.shape[1], kv_heads = k.shape[1];
-  require(heads == 0 || (kv_heads > 0 && heads % kv_heads == 0), kScope, Named{"q", q}, " and ",
-          Named{"k", k}, ": the heads of q must be a multiple of those of k, got ", heads, " and ",
-          kv_heads);
-}
 
 // Empty, or one length per batch row, each within the buffer.
 void check_lengths(const char* name, std::span<const int64_t> lengths, int64_t batch,
@@ -117,65 +78,26 @@ ConstView broadcast_mask(const ConstView& mask, const Extents& full) {
   return out;
 }
 
-void check_dtypes(const ConstView& q, const ConstView& k, const ConstView& v) {
-  require(is_floating(q.dtype), kScope, Named{"q", q}, " is ", name_of(q.dtype),
-          " but must be f32, f64, f16 or bf16");
-  for (const Named& other : {Named{"k", k}, Named{"v", v}})
-    require(other.tensor.dtype == q.dtype, kScope, other, " is ", name_of(other.tensor.dtype),
-            " but ", Named{"q", q}, " is ", name_of(q.dtype));
-}
-
-void check_output(const char* name, const View& output, std::span<const int64_t> shape) {
-  require(std::equal(shape.begin(), shape.end(), output.shape.begin(),
-                     output.shape.begin() + output.rank),
-          kScope, name, " has shape ", shape_text(output), " but must be ", shape_text(shape));
-  require(output.data != nullptr || output.size() == 0, kScope, name, " must not be null");
-  for (int axis = 0; axis < output.rank; ++axis)
-    require(output.strides[axis] != 0 || output.shape[axis] <= 1 || output.size() == 0, kScope,
-            name, " has stride 0 on axis ", axis, " of extent ", output.shape[axis]);
-}
-
-// 16-bit inputs are computed in f32: out may be either, lse is f32.
-void check_output_dtypes(DType q, const View& out, const View& lse) {
-  const DType computing = is_half(q) ? DType::f32 : q;
-  require(out.dtype == q || out.dtype == computing, kScope, "out is ", name_of(out.dtype),
-          " but q is ", name_of(q), is_half(q) ? ": it must be that or f32" : "");
-  require(!lse || lse.dtype == computing, kScope, "lse is ", name_of(lse.dtype), " but must be ",
-          name_of(computing), " as q is ", name_of(q));
-}
-
-// Results are written while inputs are still read.
-void check_apart(const char* name, const View& output, const char* other_name,
-                 const ConstView& other) {
-  require(!may_overlap(output, other), kScope, name, " overlaps ", other_name, " in memory");
-}
-
 void check_call(const ConstView& q, const ConstView& k, const ConstView& v, const Problem& problem,
                 const AttendOptions& options, const View& out) {
-  check_dtypes(q, k, v);
+  check_types(kScope, q, k, v);
   const int64_t shape[] = {problem.batch, problem.heads, problem.q_len, problem.value_dim};
-  check_output("out", out, shape);
-  check_output_dtypes(q.dtype, out, options.lse);
+  check_result(kScope, "out", out, shape, q.dtype, Precision::stored_or_computed);
   if (options.lse) {
-    check_output("lse", options.lse, std::span(shape, 3));
-    check_apart("lse", options.lse, "out", out);
+    check_result(kScope, "lse", options.lse, std::span(shape, 3), q.dtype, Precision::computed);
+    check_apart(kScope, "lse", options.lse, "out", out);
   }
   for (const auto& [name, output] : {std::pair("out", out), std::pair("lse", options.lse)}) {
-    check_apart(name, output, "q", q);
-    check_apart(name, output, "k", k);
-    check_apart(name, output, "v", v);
-    check_apart(name, output, "mask", options.mask);
+    check_apart(kScope, name, output, "q", q);
+    check_apart(kScope, name, output, "k", k);
+    check_apart(kScope, name, output, "v", v);
+    check_apart(kScope, name, output, "mask", options.mask);
   }
-  require(options.tiling.rows >= 0 && options.tiling.keys >= 0, kScope,
-          "tile sizes must be >= 0, got ", options.tiling.rows, " rows and ", options.tiling.keys,
-          " keys");
 }
 
 Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k,
                  const Encoding& encoding) {
-  encoding.check_position_axes("q_positions", problem.q_positions);
-  encoding.check_position_axes("k_positions", problem.k_positions);
-  encoding.check_segments(problem);
+  encoding.check_problem(problem);
   Prepared prepared = encoding.prepare(problem, q, k);
   validate(prepared.terms, problem.heads, problem.head_dim, problem.value_dim);
   return prepared;
@@ -185,7 +107,12 @@ Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k,
 
 Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
                      const AttendOptions& options) {
-  check_inputs(q, k, v);
+  check_shapes(kScope, q, k, v);
+  require(options.tiling.rows >= 0 && options.tiling.keys >= 0, kScope,
+          "tile sizes must be >= 0, got ", options.tiling.rows, " rows and ", options.tiling.keys,
+          " keys");
+  require(options.dropout.p >= 0 && options.dropout.p < 1, kScope,
+          "dropout must be >= 0 and < 1, got ", options.dropout.p);
   Problem problem;
   problem.batch = q.shape[0];
   problem.heads = q.shape[1];
@@ -200,6 +127,7 @@ Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
   problem.mask =
       broadcast_mask(options.mask, {problem.batch, problem.heads, problem.q_len, problem.k_len});
   problem.scale = options.scale;
+  problem.dropout = options.dropout;
   problem.q_positions = options.q_positions;
   problem.k_positions = options.k_positions;
   problem.q_segments = options.q_segments;

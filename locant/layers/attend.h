@@ -11,6 +11,7 @@
 #include "locant/core/api.h"
 #include "locant/core/view.h"
 #include "locant/encodings/encoding.h"
+#include "locant/terms/dropout.h"
 #include "locant/terms/problem.h"
 
 namespace locant::inline v0 {
@@ -32,6 +33,7 @@ struct AttendOptions {
   ConstView q_segments = {}, k_segments = {};  // segment ids, (B | 1, L), int64; both or none
 
   std::optional<double> scale = {};  // c, the factor of all products, instead of the encoding's
+  Dropout dropout = {};              // of the probabilities; lse is that without it
   View lse = {};                     // (B, H, Lq) output, or empty
   Tiling tiling = {};
 };

@@ -121,13 +121,28 @@ ReferenceProblem<Real> problem_of(const Problem& problem, const Sequence& s, con
   return p;
 }
 
+// What dropout makes of each pair of a sequence, or nothing: 0, or 1/(1 - p).
+template <class Real>
+std::vector<Real> keep_factors(const Problem& problem, int64_t index) {
+  std::vector<Real> out;
+  if (problem.dropout.p == 0) return out;
+  const Sequence& s = problem.sequences[index];
+  for (int64_t h = 0; h < problem.heads; ++h)
+    for (int64_t i = 0; i < s.q_len; ++i) {
+      const DropoutRow row = dropout_row(problem.dropout.seed, index, h, i);
+      for (int64_t j = 0; j < s.k_len; ++j) {
+        const bool dropped = is_dropped(row, static_cast<uint32_t>(j), problem.dropout.threshold());
+        out.push_back(dropped ? Real(0) : 1 / (1 - static_cast<Real>(problem.dropout.p)));
+      }
+    }
+  return out;
+}
+
 template <class Real>
 void attend_by_loops(const ConstView& q, const ConstView& k, const ConstView& v,
                      const Encoding& encoding, const AttendOptions& options, const View& out) {
   const Problem problem = make_problem(q, k, v, options);
-  encoding.check_position_axes("q_positions", problem.q_positions);
-  encoding.check_position_axes("k_positions", problem.k_positions);
-  encoding.check_segments(problem);
+  encoding.check_problem(problem);
   const int64_t B = problem.batch, H = problem.heads, Lq = problem.q_len, dv = problem.value_dim;
   require_output(out, "out", std::vector<int64_t>{B, H, Lq, dv});
   if (options.lse) require_output(options.lse, "lse", std::vector<int64_t>{B, H, Lq});
@@ -143,9 +158,11 @@ void attend_by_loops(const ConstView& q, const ConstView& k, const ConstView& v,
   for (const Parameter& parameter : encoding.parameters())
     parameters[parameter.name] = dense<Real>(encoding.parameter(parameter.name));
 
-  for (const Sequence& s : problem.sequences) {
+  for (size_t n = 0; n < problem.sequences.size(); ++n) {
+    const Sequence& s = problem.sequences[n];
     ReferenceProblem<Real> p = problem_of<Real>(problem, s, q, k, v, encoding.position_axes());
     p.parameters = parameters;
+    p.keep = keep_factors<Real>(problem, static_cast<int64_t>(n));
     if (options.scale) p.scale = static_cast<Real>(*options.scale);
     ReferenceResult<Real> r;
     encoding.reference(p, r);

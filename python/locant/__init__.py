@@ -16,9 +16,11 @@ from locant._analysis import (
     shift_invariance,
 )
 from locant._attention import (
+    Gradients,
     Materialized,
     Sequence,
     attention,
+    attention_backward,
     materialized,
     reference,
     scores,
@@ -36,12 +38,14 @@ globals().update({cls.__name__: cls for cls in encodings().values()})
 __all__ = [
     "AbsoluteScores",
     "Encoding",
+    "Gradients",
     "Materialized",
     "Sequence",
     "ShiftChange",
     "Stats",
     "absolute_scores",
     "attention",
+    "attention_backward",
     "available_isas",
     "embed_reference",
     "encodings",

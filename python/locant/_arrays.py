@@ -13,6 +13,18 @@ def is_torch(x):
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def records_gradients(*arrays):
+    """Whether torch would record a graph through one of them."""
+    if not any(is_torch(x) and x.requires_grad for x in arrays):
+        return False
+    return sys.modules["torch"].is_grad_enabled()
+
+
+def without_gradient(x):
+    """The same memory, of which torch records nothing."""
+    return x.detach() if is_torch(x) else x
+
+
 def readable(x, name):
     """x as something that the C++ side can view; errors name the argument."""
     if isinstance(x, np.ndarray):
@@ -20,14 +32,12 @@ def readable(x, name):
     if is_torch(x):
         if x.device.type != "cpu":
             raise ValueError(f"[attention] {name} must be on the CPU, got device {x.device}")
-        if x.requires_grad:
-            if sys.modules["torch"].is_grad_enabled():
-                raise ValueError(
-                    f"[attention] {name} requires grad, and gradients are not available in this "
-                    "version; call under torch.no_grad() or detach()"
-                )
-            x = x.detach()
-        return x
+        if records_gradients(x):
+            raise ValueError(
+                f"[attention] {name} requires grad, but only attention, embed and rotate without "
+                "`out` give gradients; call under torch.no_grad() or detach()"
+            )
+        return x.detach()
     if not hasattr(x, "__dlpack__"):
         raise ValueError(
             f"[attention] {name} must be a numpy array or a DLPack tensor, got {type(x).__name__}"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locant import _locant
-from locant._arrays import computed_in, empty, integers, readable, wrap
+from locant._arrays import computed_in, empty, integers, readable, records_gradients, wrap
 from locant._encodings import Encoding, encodings
 
 
@@ -35,6 +35,15 @@ class Materialized(NamedTuple):
     lse: Any  # (B, H, Lq): log of the sum of exp of the scores, float32 or float64
 
 
+class Gradients(NamedTuple):
+    """What a loss changes by: its gradient for each input of attention."""
+
+    q: Any  # (B, H, Lq, d), of q's element type, as k and v
+    k: Any  # (B, Hkv, Lk, d)
+    v: Any  # (B, Hkv, Lk, dv)
+    parameters: dict  # of the encoding, by name: in their shapes, float32 or float64
+
+
 def _options(
     *,
     lengths=None,
@@ -52,6 +61,8 @@ def _options(
     q_segments=None,
     k_segments=None,
     scale=None,
+    dropout=0.0,
+    dropout_seed=0,
     tiling=None,
 ):
     """
@@ -70,6 +81,8 @@ def _options(
                     encodings whose positions have several numbers
     q_segments, k_segments      (L) or (B, L): segment ids, for encodings with a segment term
     scale           instead of the encoding's own factor of <q, k>
+    dropout, dropout_seed       probability of dropping a pair, 0 <= p < 1, and the seed: the same
+                    pairs for the same seed, whatever the number of threads; lse is without it
     tiling          (rows, keys): sizes of the kernel's tiles, for tests
     """
     return _locant.Options(
@@ -88,6 +101,8 @@ def _options(
         q_segments=integers(q_segments, "q_segments"),
         k_segments=integers(k_segments, "k_segments"),
         scale=None if scale is None else float(scale),
+        dropout=float(dropout),
+        dropout_seed=operator.index(dropout_seed),
         tiling=(0, 0) if tiling is None else tuple(tiling),
     )
 
@@ -113,8 +128,32 @@ def attention(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
 
     float16 and bfloat16 are converted to float32 tile by tile and computed in that: nothing of the
     tensors' size is copied. `out` may then be float32 too, and lse is float32.
+
+    If torch records gradients for q, k, v or a parameter, locant.torch.attention is called and gives
+    them; `out` cannot be given then.
     """
+    if out is None and records_gradients(q, k, v, options.get("mask"), *_arrays_of(encoding)):
+        return _differentiable(q, k, v, encoding, return_lse, options)
     return _attend(_locant.attend, q, k, v, encoding, options, out, return_lse)
+
+
+@_takes_options
+def attention_backward(q, k, v, encoding, out, lse, dout, **options):
+    """The gradients of attention for all its inputs: a locant.Gradients.
+
+    out (B, H, Lq, dv) and lse (B, H, Lq) are what attention gave with return_lse=True and the same
+    arguments, dropout_seed too; dout (B, H, Lq, dv) is the gradient of a loss for out.
+    Probabilities are computed again from lse: memory stays linear in the lengths.
+    """
+    q, k, v = readable(q, "q"), readable(k, "k"), readable(v, "v")
+    if lse is None:
+        raise ValueError("[attend_backward] lse is needed: call attention with return_lse=True")
+    out, lse, dout = readable(out, "out"), readable(lse, "lse"), readable(dout, "dout")
+    dq, dk, dv = (empty(x.shape, x) for x in (q, k, v))
+    gradients = _locant.attend_backward(
+        q, k, v, _bound(encoding, q), _options(**options), out, lse, dout, dq, dk, dv
+    )
+    return Gradients(dq, dk, dv, {name: wrap(x, q) for name, x in gradients.items()})
 
 
 @_takes_options
@@ -174,6 +213,19 @@ def _attend(function, q, k, v, encoding, options, out, return_lse, dtype=None):
     return (result, lse) if return_lse else result
 
 
+def _arrays_of(encoding):
+    return encoding.parameters().values() if isinstance(encoding, Encoding) else ()
+
+
+def _differentiable(q, k, v, encoding, return_lse, options):
+    from locant import torch  # only now: torch is there already
+
+    dropout, seed = options.pop("dropout", 0.0), options.pop("dropout_seed", 0)
+    return torch.attention(
+        q, k, v, encoding, return_lse=return_lse, dropout_p=dropout, dropout_seed=seed, **options
+    )
+
+
 def _shape(q, v=None):
     """(B, H, Lq), and dv if v is given. A wrong number of axes is found, and named, in C++."""
     return (*q.shape[:3], *(() if v is None else v.shape[3:]))
@@ -187,6 +239,9 @@ def _bound(encoding, q):
         raise ValueError(
             f"[attention] encoding must be an instance of one of {known}, got {encoding!r}"
         )
+    for name, array in encoding._arrays.items():
+        if records_gradients(array):
+            readable(array, name)  # says what to do
     return encoding._bound
 
 

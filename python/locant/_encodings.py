@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 
 from locant import _embed, _locant
-from locant._arrays import readable
+from locant._arrays import readable, records_gradients, without_gradient
 from locant._rope import RopeMethods
 
 
@@ -51,9 +51,9 @@ class Encoding:
             self._set(name, given)
 
     def _set(self, name, values):
-        array = readable(values, name)
-        self._bound.set(name, array)
-        self._arrays[name] = array
+        # A tensor that requires grad is kept as it is: attention asks it whether to record.
+        self._bound.set(name, readable(without_gradient(values), name))
+        self._arrays[name] = values
 
     def project(self, first_offset, last_offset):
         """Computes once, for offsets pos(key) - pos(query) from first_offset to last_offset, the
@@ -83,7 +83,16 @@ class Encoding:
         pads        (B, L) bool, True at padding: for encodings with a padding_idx
         out         where to write the result, of x's element type; x itself is allowed
         """
+        if out is None and records_gradients(x, *self._arrays.values()):
+            from locant import torch  # only now: torch is there already
+
+            return torch.embed(x, self, start=start, positions=positions, pads=pads)
         return _embed.embed(self._bound, x, start, positions, pads, out)
+
+    def embed_backward(self, dout, *, start=0, positions=None, pads=None):
+        """The gradients of the parameters, by name, for dout (B, L, D), the gradient of what embed
+        gave; start, positions and pads as there. The gradient of x is dout itself."""
+        return _embed.embed_backward(self._bound, dout, start, positions, pads)
 
     def __getattr__(self, name):
         if not name.startswith("_"):

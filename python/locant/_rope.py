@@ -4,7 +4,7 @@ import operator
 from typing import Any, NamedTuple
 
 from locant import _locant
-from locant._arrays import empty, integers, readable
+from locant._arrays import empty, integers, readable, records_gradients
 
 
 class Frequencies(NamedTuple):
@@ -42,6 +42,19 @@ class RopeMethods:
         inverse     turns back by the same angles with the same magnitudes: the gradient's way
         out         where to write; x itself: in place. Default: a new array of x's library
         """
+        if out is None and records_gradients(x):
+            from locant import torch  # only now: torch is there already
+
+            return torch.rotate(
+                x,
+                self,
+                start=start,
+                positions=positions,
+                length=length,
+                side=side,
+                origin=origin,
+                inverse=inverse,
+            )
         source = readable(x, "x")
         target = empty(tuple(source.shape), source) if out is None else readable(out, "out")
         _locant.rope_rotate(

@@ -12,6 +12,10 @@ class Stats(NamedTuple):
     """Calls that took the fused kernel."""
     fused_tiles: int
     """(rows x keys) tiles that it computed."""
+    backward_calls: int
+    """Fused backward passes."""
+    backward_tiles: int
+    """Tiles that they computed."""
     materialized_calls: int
     """Calls that built the whole score matrix."""
 

@@ -87,6 +87,16 @@ Result with_axes(nb::handle object, std::string_view name, const Axes& axes) {
   return result;
 }
 
+// `data` points into what `owner` holds, and stays there when it is moved.
+template <class T, class Owner>
+nb::object owning_array(T* data, std::span<const int64_t> shape, Owner owner) {
+  auto owned = std::make_unique<Owner>(std::move(owner));
+  nb::capsule capsule(owned.get(), [](void* p) noexcept { delete static_cast<Owner*>(p); });
+  static_cast<void>(owned.release());
+  const std::vector<size_t> extents(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy, T>(data, extents.size(), extents.data(), capsule));
+}
+
 }  // namespace
 
 InputArray input_array(nb::handle object, std::string_view name, const Axes& axes) {
@@ -136,13 +146,15 @@ std::vector<int64_t> integers(nb::handle object, std::string_view name) {
 }
 
 nb::object numpy_array(std::vector<double> values, std::span<const int64_t> shape) {
-  auto owned = std::make_unique<std::vector<double>>(std::move(values));
-  double* data = owned->data();
-  nb::capsule owner(owned.get(),
-                    [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  static_cast<void>(owned.release());
-  const std::vector<size_t> extents(shape.begin(), shape.end());
-  return nb::cast(nb::ndarray<nb::numpy, double>(data, extents.size(), extents.data(), owner));
+  double* data = values.data();
+  return owning_array(data, shape, std::move(values));
+}
+
+nb::object numpy_array(Tensor tensor) {
+  const View view = tensor.view();
+  const std::span<const int64_t> shape(view.shape.data(), view.rank);
+  if (view.dtype == DType::f64) return owning_array(view.at<double>(), shape, std::move(tensor));
+  return owning_array(view.at<float>(), shape, std::move(tensor));
 }
 
 }  // namespace locant::python

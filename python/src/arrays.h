@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "locant/core/tensor.h"
 #include "locant/core/view.h"
 
 namespace locant::python {
@@ -49,7 +50,8 @@ InputArray position_array(nb::handle object, std::string_view name);
 // A one-axis integer array as numbers; None gives none.
 std::vector<int64_t> integers(nb::handle object, std::string_view name);
 
-// A new numpy array that owns `values`.
+// A new numpy array that owns the numbers; the tensor is f32 or f64.
 nb::object numpy_array(std::vector<double> values, std::span<const int64_t> shape);
+nb::object numpy_array(Tensor tensor);
 
 }  // namespace locant::python

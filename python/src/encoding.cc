@@ -46,6 +46,7 @@ nb::list describe(const std::vector<Parameter>& parameters) {
     item["name"] = parameter.name;
     item["shape"] = nb::tuple(nb::cast(parameter.shape));
     item["shape_in_words"] = parameter.shape_in_words;
+    item["init_std"] = parameter.init_std;
     item["doc"] = parameter.doc;
     out.append(item);
   }
@@ -127,7 +128,7 @@ void bind_encoding(nb::module_& module) {
            nb::arg("seed"))
       .def_prop_ro("name", &BoundEncoding::name, "Its word in the registry.")
       .def("fields", &BoundEncoding::fields, "The values of all fields, by name.")
-      .def("parameters", &BoundEncoding::parameters, "Dicts: name, shape, shape_in_words, doc.")
+      .def("parameters", &BoundEncoding::parameters, "Dicts: name, shape, shape_in_words, init_std, doc.")
       .def("set", &BoundEncoding::set, nb::arg("name"), nb::arg("values"),
            "Uses an array as a parameter, without a copy.")
       .def("project", &BoundEncoding::project, nb::arg("first_offset"), nb::arg("last_offset"),

@@ -17,7 +17,7 @@ class BoundEncoding {
   const Encoding& encoding() const { return *encoding_; }
   const std::string& name() const { return encoding_->name(); }
   nb::dict fields() const;
-  nb::list parameters() const;  // dicts: name, shape, shape_in_words, doc
+  nb::list parameters() const;  // dicts: name, shape, shape_in_words, init_std, doc
 
   void set(const std::string& name, nb::handle values);
   void project(int64_t first_offset, int64_t last_offset);

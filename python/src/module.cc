@@ -8,6 +8,7 @@
 #include "command.h"
 #include "embed.h"
 #include "encoding.h"
+#include "gradients.h"
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/isa.h"
@@ -26,6 +27,7 @@ NB_MODULE(_locant, module) {
   locant::python::bind_attention(module);
   locant::python::bind_rope(module);
   locant::python::bind_embed(module);
+  locant::python::bind_gradients(module);
   locant::python::bind_analysis(module);
   locant::python::bind_two_stream(module);
   locant::python::bind_command(module);
@@ -45,6 +47,8 @@ NB_MODULE(_locant, module) {
         nb::dict out;
         out["fused_calls"] = stats.fused_calls;
         out["fused_tiles"] = stats.fused_tiles;
+        out["backward_calls"] = stats.backward_calls;
+        out["backward_tiles"] = stats.backward_tiles;
         out["materialized_calls"] = stats.materialized_calls;
         return out;
       },

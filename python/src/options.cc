@@ -34,7 +34,7 @@ Options::Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb:
                  bool causal, std::pair<int64_t, int64_t> window, int64_t prefix, nb::handle mask,
                  int64_t q_start, int64_t k_start, nb::handle q_positions, nb::handle k_positions,
                  nb::handle q_segments, nb::handle k_segments, std::optional<double> scale,
-                 std::pair<int64_t, int64_t> tiling)
+                 double dropout, uint64_t dropout_seed, std::pair<int64_t, int64_t> tiling)
     : lengths_(integers(lengths, "lengths")),
       k_lengths_(integers(k_lengths, "k_lengths")),
       sequences_(to_sequences(sequences)),
@@ -59,6 +59,7 @@ Options::Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb:
   options_.q_segments = q_segments_.view;
   options_.k_segments = k_segments_.view;
   options_.scale = scale;
+  options_.dropout = {.p = dropout, .seed = dropout_seed};
   options_.tiling = {.rows = tiling.first, .keys = tiling.second};
 }
 
@@ -67,13 +68,13 @@ void bind_options(nb::module_& module) {
   nb::class_<Options>(module, "Options", "Who sees whom, and where positions start: for one call.")
       .def(nb::init<nb::handle, nb::handle, bool, nb::handle, bool, Pair, int64_t, nb::handle,
                     int64_t, int64_t, nb::handle, nb::handle, nb::handle, nb::handle,
-                    std::optional<double>, Pair>(),
+                    std::optional<double>, double, uint64_t, Pair>(),
            nb::kw_only(), nb::arg("lengths").none(), nb::arg("k_lengths").none(),
            nb::arg("left_padded"), nb::arg("sequences").none(), nb::arg("causal"),
            nb::arg("window"), nb::arg("prefix"), nb::arg("mask").none(), nb::arg("q_start"),
            nb::arg("k_start"), nb::arg("q_positions").none(), nb::arg("k_positions").none(),
            nb::arg("q_segments").none(), nb::arg("k_segments").none(), nb::arg("scale").none(),
-           nb::arg("tiling"));
+           nb::arg("dropout"), nb::arg("dropout_seed"), nb::arg("tiling"));
 }
 
 }  // namespace locant::python

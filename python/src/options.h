@@ -16,8 +16,8 @@ class Options {
   Options(nb::handle lengths, nb::handle k_lengths, bool left_padded, nb::handle sequences,
           bool causal, std::pair<int64_t, int64_t> window, int64_t prefix, nb::handle mask,
           int64_t q_start, int64_t k_start, nb::handle q_positions, nb::handle k_positions,
-          nb::handle q_segments, nb::handle k_segments, std::optional<double> scale,
-          std::pair<int64_t, int64_t> tiling);
+          nb::handle q_segments, nb::handle k_segments, std::optional<double> scale, double dropout,
+          uint64_t dropout_seed, std::pair<int64_t, int64_t> tiling);
 
   // The views and spans point into this object.
   const AttendOptions& get() const { return options_; }

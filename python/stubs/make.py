@@ -24,6 +24,8 @@ OPTIONS = """
     q_segments: ArrayLike | None = None,
     k_segments: ArrayLike | None = None,
     scale: float | None = None,
+    dropout: float = 0.0,
+    dropout_seed: int = 0,
     tiling: tuple[int, int] | None = None,
 """
 

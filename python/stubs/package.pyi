@@ -34,9 +34,17 @@ class Materialized(NamedTuple):
     scores: dict[str, Any]
     lse: Any
 
+class Gradients(NamedTuple):
+    q: Any
+    k: Any
+    v: Any
+    parameters: dict[str, Any]
+
 class Stats(NamedTuple):
     fused_calls: int
     fused_tiles: int
+    backward_calls: int
+    backward_tiles: int
     materialized_calls: int
 
 class AbsoluteScores(NamedTuple):
@@ -62,6 +70,10 @@ class Encoding:
         self, x: _Array, *, start: int = 0, positions: ArrayLike | None = None,
         pads: ArrayLike | None = None, out: Array | None = None,
     ) -> _Array: ...
+    def embed_backward(
+        self, dout: Array, *, start: int = 0, positions: ArrayLike | None = None,
+        pads: ArrayLike | None = None,
+    ) -> dict[str, Any]: ...
 
 # What one encoding alone has: _NameMethods becomes a base of Name.
 class _Frequencies(NamedTuple):
@@ -111,6 +123,10 @@ def materialized(
 def scores(
     q: Array, k: Array, encoding: Encoding | None = None, *, $OPTIONS
 ) -> dict[str, Any]: ...
+def attention_backward(
+    q: Array, k: Array, v: Array, encoding: Encoding | None, out: Array, lse: Array, dout: Array, *,
+    $OPTIONS
+) -> Gradients: ...
 def embed_reference(
     x: Array, encoding: Encoding, *, start: int = 0, positions: ArrayLike | None = None,
     pads: ArrayLike | None = None,

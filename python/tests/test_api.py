@@ -147,13 +147,18 @@ def test_torch_in_gives_torch_out(rng):
     assert np.array_equal(locant.attention(*arrays, enc, lengths=[37, 20]), expected)
 
 
-def test_torch_gradients_are_refused_and_no_grad_is_not(rng):
+def test_torch_gradients_are_given_by_attention_and_refused_elsewhere(rng):
     torch = pytest.importorskip("torch")
     q, k, v = (torch.from_numpy(x) for x in tensors(rng))
     expected = locant.attention(q, k, v)
     k.requires_grad_()
-    with pytest.raises(ValueError, match=r"k requires grad.*torch.no_grad\(\) or detach\(\)"):
-        locant.attention(q, k, v)
+    out = locant.attention(q, k, v)
+    assert out.requires_grad and torch.equal(out, expected)
+    for refusing in (locant.reference, locant.materialized):
+        with pytest.raises(ValueError, match=r"k requires grad.*torch.no_grad\(\) or detach\(\)"):
+            refusing(q, k, v)
+    with pytest.raises(ValueError, match=r"k requires grad.*without `out`"):
+        locant.attention(q, k, v, out=torch.empty_like(q))
     with torch.no_grad():
         assert torch.equal(locant.attention(q, k, v), expected)
     assert torch.equal(locant.attention(q, k.detach(), v), expected)

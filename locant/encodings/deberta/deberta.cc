@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "locant/encodings/checks.h"
+#include "locant/encodings/gradient_sums.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -187,6 +188,42 @@ OffsetBias Deberta::position_to_position(double scale) const {
       bias.values[h * bias.count + n] = scale * products[map_.rows[n]];
   }
   return bias;
+}
+
+void Deberta::pullback(const Problem&, const Prepared& prepared, const View&, const View&,
+                       const TermGradients& dterms, ParameterGradients& gradients) const {
+  size_t term = 0;
+  const auto add_table = [&](const char* name) {
+    add_to(gradients.at(name).view().reversed(1), dterms.projections[term++].table.view());
+  };
+  if (config_.c2p) add_table("pos_key");
+  if (config_.p2c) add_table("pos_query");
+  if (config_.p2p)
+    pull_back_position_to_position(prepared.terms.scale, dterms.biases[0], gradients);
+}
+
+// dPK[x] += s·b[x]·PQ[x] and dPQ[x] += s·b[x]·PK[x], b[x] the sum over the offsets of slot x.
+void Deberta::pull_back_position_to_position(double scale, const BiasGradient& dbias,
+                                             ParameterGradients& gradients) const {
+  const ConstView pos_key = parameter("pos_key").reversed(1);      // (heads, 2S, d)
+  const ConstView pos_query = parameter("pos_query").reversed(1);  // (heads, 2S, d)
+  const View dpos_key = gradients.at("pos_key").view().reversed(1);
+  const View dpos_query = gradients.at("pos_query").view().reversed(1);
+  const size_t offsets = map_.rows.size();
+  for (int64_t h = 0; h < config_.heads; ++h) {
+    std::vector<double> sums(pos_key.shape[1]);
+    for (size_t n = 0; n < offsets; ++n) sums[map_.rows[n]] += dbias.values[h * offsets + n];
+    for (int64_t x = 0; x < pos_key.shape[1]; ++x) {
+      if (sums[x] == 0) continue;
+      const double factor = scale * sums[x];
+      const auto add = [&](const View& to, const ConstView& other) {
+        for (int64_t c = 0; c < config_.head_dim; ++c)
+          set_element(to, element(to, h, x, c) + factor * element(other, h, x, c), h, x, c);
+      };
+      add(dpos_key, pos_query);
+      add(dpos_query, pos_key);
+    }
+  }
 }
 
 }  // namespace locant::inline v0

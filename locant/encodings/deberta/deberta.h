@@ -44,11 +44,15 @@ class LOCANT_API Deberta final : public Encoding {
   const DebertaConfig& config() const { return config_; }
   FieldValues fields() const override { return description().dump(config_); }
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const override;
+  void pullback(const Problem& problem, const Prepared& prepared, const View& dq, const View& dk,
+                const TermGradients& dterms, ParameterGradients& gradients) const override;
   void reference(const ReferenceProblem<double>&, ReferenceResult<double>&) const override;
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const override;
 
  private:
   OffsetBias position_to_position(double scale) const;
+  void pull_back_position_to_position(double scale, const BiasGradient& dbias,
+                                      ParameterGradients& gradients) const;
 
   DebertaConfig config_;
   double scale_ = 1;  // s

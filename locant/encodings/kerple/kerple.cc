@@ -61,4 +61,25 @@ Prepared Kerple::prepare(const Problem& problem, const ConstView& q, const Const
   return prepared;
 }
 
+// d/dr1 = -ln(1 + r2·n), d/dr2 = -r1·n/(1 + r2·n) at distance n; 0 where a value counts as 0.01.
+void Kerple::pullback(const Problem&, const Prepared& prepared, const View&, const View&,
+                      const TermGradients& dterms, ParameterGradients& gradients) const {
+  const OffsetBias& bias = prepared.terms.biases[0];
+  const std::vector<double>& dbias = dterms.biases[0].values;  // (heads, offsets)
+  const View dr1 = gradients.at("r1").view(), dr2 = gradients.at("r2").view();
+  const ConstView r1 = parameter("r1"), r2 = parameter("r2");
+  for (int64_t h = 0; h < config_.heads; ++h) {
+    const double size = std::max(element(r1, h), kSmallest);
+    const double factor = std::max(element(r2, h), kSmallest);
+    double sum1 = 0, sum2 = 0;
+    for (int64_t n = 0; n < bias.count; ++n) {
+      const double distance = static_cast<double>(std::abs(bias.first + n));
+      sum1 -= dbias[h * bias.count + n] * std::log1p(factor * distance);
+      sum2 -= dbias[h * bias.count + n] * size * distance / (1 + factor * distance);
+    }
+    if (element(r1, h) >= kSmallest) set_element(dr1, element(dr1, h) + sum1, h);
+    if (element(r2, h) >= kSmallest) set_element(dr2, element(dr2, h) + sum2, h);
+  }
+}
+
 }  // namespace locant::inline v0

@@ -32,6 +32,8 @@ class LOCANT_API Kerple final : public Encoding {
   const KerpleConfig& config() const { return config_; }
   FieldValues fields() const override { return description().dump(config_); }
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const override;
+  void pullback(const Problem& problem, const Prepared& prepared, const View& dq, const View& dk,
+                const TermGradients& dterms, ParameterGradients& gradients) const override;
   void reference(const ReferenceProblem<double>&, ReferenceResult<double>&) const override;
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const override;
 

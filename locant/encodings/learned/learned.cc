@@ -1,5 +1,7 @@
 #include "locant/encodings/learned/learned.h"
 
+#include "locant/encodings/gradient_sums.h"
+
 namespace locant::inline v0 {
 namespace {
 
@@ -61,6 +63,20 @@ void Learned::each_row(std::span<const int64_t> positions, const UseRow<float>& 
 }
 void Learned::each_row(std::span<const int64_t> positions, const UseRow<double>& use) const {
   each_table_row<double>(parameter("table"), positions, use);
+}
+
+// dtable[position(b,l)] += dout[b,l], also where the position is padding_idx.
+void Learned::pull_back_rows(std::span<const int64_t> positions, const ConstView& dout,
+                             int64_t begin, int64_t end, ParameterGradients& gradients) const {
+  const int64_t B = dout.shape[0], L = dout.shape[1];
+  const bool shared = static_cast<int64_t>(positions.size()) == L;
+  const View dtable = gradients.at("table").view();
+  const int64_t channels[] = {end - begin}, stride[] = {dout.strides[2]};
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t l = 0; l < L; ++l)
+      add_to(
+          View(dtable.row(positions[(shared ? 0 : b) * L + l], begin, 0), dtable.dtype, channels),
+          ConstView(dout.row(b, l, begin), dout.dtype, channels, stride));
 }
 
 }  // namespace locant::inline v0

@@ -39,6 +39,8 @@ class LOCANT_API Learned final : public Absolute {
   void check_position(int64_t position) const override;
   void each_row(std::span<const int64_t> positions, const UseRow<float>& use) const override;
   void each_row(std::span<const int64_t> positions, const UseRow<double>& use) const override;
+  void pull_back_rows(std::span<const int64_t> positions, const ConstView& dout, int64_t begin,
+                      int64_t end, ParameterGradients& gradients) const override;
   double reference_element(int64_t position, int64_t channel) const override;
 
   LearnedConfig config_;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "locant/encodings/checks.h"
+#include "locant/encodings/gradient_sums.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -45,6 +46,17 @@ void check_distance(const ShawConfig& config, const Problem& problem) {
           " and clip is false");
 }
 
+// A parameter or its gradient as (heads | 1, rows, d), with rows that go up with pos(j) - pos(i).
+template <class AnyView>
+AnyView as_table(const ShawConfig& config, AnyView values) {
+  if (!config.per_head) {
+    values.shape = {1, values.shape[0], values.shape[1], 1};
+    values.strides = {0, values.strides[0], values.strides[1], 0};
+    values.rank = 3;
+  }
+  return config.reversed ? values.reversed(1) : values;
+}
+
 }  // namespace
 
 const Fields<ShawConfig>& Shaw::description() {
@@ -70,17 +82,6 @@ Shaw::Shaw(const ShawConfig& config)
   std::iota(map_.rows.begin(), map_.rows.end(), 0);
 }
 
-// The parameter as (heads | 1, rows, d), with rows that go up with pos(j) - pos(i).
-ConstView Shaw::table(const std::string& name) const {
-  ConstView values = parameter(name);
-  if (!config_.per_head) {
-    values.shape = {1, values.shape[0], values.shape[1], 1};
-    values.strides = {0, values.strides[0], values.strides[1], 0};
-    values.rank = 3;
-  }
-  return config_.reversed ? values.reversed(1) : values;
-}
-
 Prepared Shaw::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
   check_fit(kName, config_, problem);
   require(!config_.values || problem.value_dim == config_.head_dim, kName,
@@ -95,14 +96,23 @@ Prepared Shaw::prepare(const Problem& problem, const ConstView& q, const ConstVi
                                  .side = side,
                                  .scale = terms.scale,
                                  .plus = {},
-                                 .table = table("keys"),
+                                 .table = as_table(config_, parameter("keys")),
                                  .map = map_});
   };
   project("keys", Side::query);
   if (config_.key_query) project("keys_key", Side::key);
   if (config_.values)
-    terms.values.push_back({.name = "values", .table = table("values"), .map = map_});
+    terms.values.push_back(
+        {.name = "values", .table = as_table(config_, parameter("values")), .map = map_});
   return prepared;
+}
+
+void Shaw::pullback(const Problem&, const Prepared&, const View&, const View&,
+                    const TermGradients& dterms, ParameterGradients& gradients) const {
+  const View dkeys = as_table(config_, gradients.at("keys").view());
+  for (const TableGradient& side : dterms.projections) add_to(dkeys, side.table.view());
+  if (config_.values)
+    add_to(as_table(config_, gradients.at("values").view()), dterms.values[0].table.view());
 }
 
 }  // namespace locant::inline v0

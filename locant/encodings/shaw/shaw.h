@@ -39,12 +39,12 @@ class LOCANT_API Shaw final : public Encoding {
   const ShawConfig& config() const { return config_; }
   FieldValues fields() const override { return description().dump(config_); }
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const override;
+  void pullback(const Problem& problem, const Prepared& prepared, const View& dq, const View& dk,
+                const TermGradients& dterms, ParameterGradients& gradients) const override;
   void reference(const ReferenceProblem<double>&, ReferenceResult<double>&) const override;
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const override;
 
  private:
-  ConstView table(const std::string& name) const;
-
   ShawConfig config_;
   RowMap map_;  // clip(offset) + max_distance
 };

@@ -45,6 +45,8 @@ class LOCANT_API Sinusoidal final : public Absolute {
   void check_position(int64_t) const override {}
   void each_row(std::span<const int64_t> positions, const UseRow<float>& use) const override;
   void each_row(std::span<const int64_t> positions, const UseRow<double>& use) const override;
+  void pull_back_rows(std::span<const int64_t>, const ConstView&, int64_t, int64_t,
+                      ParameterGradients&) const override {}  // nothing is learned
   double reference_element(int64_t position, int64_t channel) const override;
 
   SinusoidalConfig config_;

@@ -98,4 +98,18 @@ Prepared T5::prepare(const Problem& problem, const ConstView& q, const ConstView
   return prepared;
 }
 
+// A number of the table is added to the scores of every offset in its bucket.
+void T5::pullback(const Problem&, const Prepared&, const View&, const View&,
+                  const TermGradients& dterms, ParameterGradients& gradients) const {
+  const std::vector<double>& dbias = dterms.biases[0].values;  // (heads, offsets)
+  const View dtable = gradients.at("bias").view();             // (num_buckets, heads)
+  const size_t offsets = buckets_.size();
+  for (int64_t h = 0; h < config_.heads; ++h) {
+    std::vector<double> sums(config_.num_buckets);
+    for (size_t n = 0; n < offsets; ++n) sums[buckets_[n]] += dbias[h * offsets + n];
+    for (int64_t b = 0; b < config_.num_buckets; ++b)
+      set_element(dtable, element(dtable, b, h) + sums[b], b, h);
+  }
+}
+
 }  // namespace locant::inline v0

@@ -34,6 +34,8 @@ class LOCANT_API T5 final : public Encoding {
   const T5Config& config() const { return config_; }
   FieldValues fields() const override { return description().dump(config_); }
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const override;
+  void pullback(const Problem& problem, const Prepared& prepared, const View& dq, const View& dk,
+                const TermGradients& dterms, ParameterGradients& gradients) const override;
   void reference(const ReferenceProblem<double>&, ReferenceResult<double>&) const override;
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const override;
 

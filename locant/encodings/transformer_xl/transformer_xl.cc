@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "locant/encodings/checks.h"
+#include "locant/encodings/gradient_sums.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -82,6 +83,13 @@ Prepared TransformerXL::prepare(const Problem& problem, const ConstView& q,
   terms.query_plus = parameter("r_w_bias");
   sinusoid_.add_term(problem, parameter("r_net"), parameter("r_r_bias"), prepared);
   return prepared;
+}
+
+void TransformerXL::pullback(const Problem&, const Prepared& prepared, const View&, const View&,
+                             const TermGradients& dterms, ParameterGradients& gradients) const {
+  add_to(gradients.at("r_w_bias").view(), dterms.query_plus.view());
+  sinusoid_.pullback(prepared.terms.projections[0], dterms.projections[0],
+                     gradients.at("r_net").view(), gradients.at("r_r_bias").view());
 }
 
 }  // namespace locant::inline v0

@@ -45,6 +45,8 @@ class LOCANT_API TransformerXL final : public Encoding {
   FieldValues fields() const override { return description().dump(config_); }
   void project(int64_t first_offset, int64_t last_offset) override;
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const override;
+  void pullback(const Problem& problem, const Prepared& prepared, const View& dq, const View& dk,
+                const TermGradients& dterms, ParameterGradients& gradients) const override;
   void reference(const ReferenceProblem<double>&, ReferenceResult<double>&) const override;
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const override;
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "locant/encodings/checks.h"
+#include "locant/encodings/gradient_sums.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -47,6 +48,26 @@ Problem::Offsets reach_of(const XLNetConfig& config) {
   return {-farthest, config.attn_type == "uni" ? 0 : farthest};
 }
 
+// r (d_model, heads, d), or its gradient, as W_R (heads·d, d_model).
+template <class AnyView>
+AnyView as_weight(const AnyView& r) {
+  // Heads and their columns are one axis only if they lie evenly in memory.
+  require(r.shape[1] == 1 || r.strides[1] == r.shape[2] * r.strides[2], XLNet::kName,
+          "r must have its heads side by side: stride ", r.shape[2] * r.strides[2],
+          " between heads, got ", r.strides[1]);
+  const int64_t shape[] = {r.shape[1] * r.shape[2], r.shape[0]};
+  const int64_t strides[] = {r.strides[2], r.strides[0]};
+  return AnyView(r.data, r.dtype, shape, strides);
+}
+
+// seg_embed (2, heads, d), or its gradient, as (heads, 2, d).
+template <class AnyView>
+AnyView as_segment_table(const AnyView& table) {
+  const int64_t shape[] = {table.shape[1], 2, table.shape[2]};
+  const int64_t strides[] = {table.strides[1], table.strides[0], table.strides[2]};
+  return AnyView(table.data, table.dtype, shape, strides);
+}
+
 }  // namespace
 
 const Fields<XLNetConfig>& XLNet::description() {
@@ -74,27 +95,9 @@ int64_t XLNet::same_length_window(int64_t memory) {
   return memory;
 }
 
-ConstView XLNet::weight() const {
-  ConstView r = parameter("r");  // (d_model, heads, d)
-  // Heads and their columns are one axis only if they lie evenly in memory.
-  require(r.shape[1] == 1 || r.strides[1] == r.shape[2] * r.strides[2], kName,
-          "r must have its heads side by side: stride ", r.shape[2] * r.strides[2],
-          " between heads, got ", r.strides[1]);
-  const int64_t shape[] = {r.shape[1] * r.shape[2], r.shape[0]};
-  const int64_t strides[] = {r.strides[2], r.strides[0]};
-  return ConstView(r.data, r.dtype, shape, strides);
-}
-
-ConstView XLNet::segment_table() const {
-  const ConstView table = parameter("seg_embed");  // (2, heads, d)
-  const int64_t shape[] = {table.shape[1], 2, table.shape[2]};
-  const int64_t strides[] = {table.strides[1], table.strides[0], table.strides[2]};
-  return ConstView(table.data, table.dtype, shape, strides);
-}
-
 void XLNet::project(int64_t first_offset, int64_t last_offset) {
   Encoding::project(first_offset, last_offset);
-  sinusoid_.keep(weight(), {first_offset, last_offset});
+  sinusoid_.keep(as_weight(parameter("r")), {first_offset, last_offset});
 }
 
 void XLNet::parameter_changed(const std::string& name) {
@@ -107,13 +110,23 @@ Prepared XLNet::prepare(const Problem& problem, const ConstView& q, const ConstV
   Terms& terms = prepared.terms;
   terms.scale = problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
   terms.query_plus = parameter("r_w_bias");
-  sinusoid_.add_term(problem, weight(), parameter("r_r_bias"), prepared);
+  sinusoid_.add_term(problem, as_weight(parameter("r")), parameter("r_r_bias"), prepared);
   if (problem.q_segments)
     terms.segments.push_back({.name = "segment",
                               .scale = terms.scale,
                               .plus = parameter("r_s_bias"),
-                              .table = segment_table()});
+                              .table = as_segment_table(parameter("seg_embed"))});
   return prepared;
+}
+
+void XLNet::pullback(const Problem&, const Prepared& prepared, const View&, const View&,
+                     const TermGradients& dterms, ParameterGradients& gradients) const {
+  add_to(gradients.at("r_w_bias").view(), dterms.query_plus.view());
+  sinusoid_.pullback(prepared.terms.projections[0], dterms.projections[0],
+                     as_weight(gradients.at("r").view()), gradients.at("r_r_bias").view());
+  if (dterms.segments.empty()) return;  // the call had no segments
+  add_to(gradients.at("r_s_bias").view(), dterms.segments[0].plus.view());
+  add_to(as_segment_table(gradients.at("seg_embed").view()), dterms.segments[0].table.view());
 }
 
 }  // namespace locant::inline v0

@@ -48,13 +48,13 @@ class LOCANT_API XLNet final : public Encoding {
   bool uses_segments() const override { return true; }
   void project(int64_t first_offset, int64_t last_offset) override;
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const override;
+  void pullback(const Problem& problem, const Prepared& prepared, const View& dq, const View& dk,
+                const TermGradients& dterms, ParameterGradients& gradients) const override;
   void reference(const ReferenceProblem<double>&, ReferenceResult<double>&) const override;
   void reference(const ReferenceProblem<float>&, ReferenceResult<float>&) const override;
 
  private:
   void parameter_changed(const std::string& name) override;
-  ConstView weight() const;         // W_R as (heads·d, d_model)
-  ConstView segment_table() const;  // seg_embed as (heads, 2, d)
 
   XLNetConfig config_;
   RelativeSinusoid sinusoid_;
