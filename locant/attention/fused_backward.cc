@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "locant/attention/counters.h"
 #include "locant/attention/work.h"
 #include "locant/core/executor.h"
+#include "locant/kernels/arena.h"
 #include "locant/kernels/backward.h"
 
 namespace locant::inline v0 {
@@ -18,17 +20,26 @@ constexpr int64_t kKeyBlock = 128;      // K, V, their gradients and two tiles f
 constexpr int64_t kTileRows = 96;       // the depth of the products dSᵀ·Q and Pᵀ·dO
 constexpr int64_t kKeysPerItem = 1024;  // at least: every further item costs a copy of dq
 
-// Memory of the items' sums; its pieces are cleared by the threads that use them.
-template <class T>
+// Memory of the items' sums; its pieces are cleared by the threads that use them. Fresh pages cost
+// as much as the gradients of a short sequence, so the first ones come from what the thread keeps.
 class Sums {
  public:
+  template <class T>
   T* take(int64_t n) {
-    pieces_.emplace_back(new T[static_cast<size_t>(n)]);
-    return pieces_.back().get();
+    const size_t bytes = static_cast<size_t>(n) * sizeof(T);
+    if (bytes <= kept_) {
+      kept_ -= bytes;
+      return arena_.take<T>(static_cast<size_t>(n));
+    }
+    pieces_.emplace_back(new std::byte[bytes]);
+    return reinterpret_cast<T*>(pieces_.back().get());
   }
 
  private:
-  std::vector<std::unique_ptr<T[]>> pieces_;
+  Arena& arena_ = Arena::of_this_thread();
+  Arena::Scope scope_{arena_};
+  size_t kept_ = size_t{16} << 20;
+  std::vector<std::unique_ptr<std::byte[]>> pieces_;
 };
 
 // Keys per item of one sequence. It depends on the sequence and the number of heads alone, so
@@ -95,7 +106,7 @@ class Backward {
   }
 
   T* take(int64_t n) {
-    T* data = sums_.take(n);
+    T* data = sums_.take<T>(n);
     pieces_.back().push_back({data, n});
     return data;
   }
@@ -143,7 +154,7 @@ class Backward {
     const int64_t last =
         s.k_start + item.key_end - 1 + kWidestPanel - (s.q_start + item.queries.row_begin);
     item.offsets = last + 1 - item.first_offset;
-    if (!terms_.biases.empty()) item.bias = doubles_.take(heads * item.offsets);
+    if (!terms_.biases.empty()) item.bias = sums_.take<double>(heads * item.offsets);
     const auto part = [&](const ConstView& table, int64_t first, int64_t rows, int64_t width) {
       const bool per_head = table.shape[0] != 1;
       return TablePart{first, rows, per_head, take((per_head ? heads : 1) * rows * width)};
@@ -313,8 +324,7 @@ class Backward {
   View dq_;
   std::vector<BackwardItem> items_;
   std::vector<std::vector<Piece>> pieces_;  // per item: what it clears before it starts
-  Sums<T> sums_;
-  Sums<double> doubles_;
+  Sums sums_;
 };
 
 }  // namespace
