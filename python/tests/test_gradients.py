@@ -216,6 +216,21 @@ def test_bad_input_is_refused_by_name(call, changed, message):
         call(**changed)
 
 
+def test_rows_far_below_zero_do_no_harm_without_dout(rng):
+    """Padding as Hugging Face masks it: a whole row of -1e9 or lower, in float32."""
+    enc = make(rng, "t5", {}, np.float32)
+    q, k, v, dout = tensors(rng, 20, 20, dtype=np.float32)
+    dout[:, :, 13:] = 0
+    visible = np.ones((1, 1, 20, 20), bool)
+    visible[:, :, 13:] = False
+    wanted = backward(q, k, v, enc, dout, mask=visible)
+    for low in (-1e9, np.finfo(np.float32).min):
+        got = backward(q, k, v, enc, dout, mask=np.where(visible, 0, low).astype(np.float32))
+        for name in ("q", "k", "v"):
+            np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name))
+        np.testing.assert_array_equal(got.parameters["bias"], wanted.parameters["bias"])
+
+
 def test_position_ids_are_fine_where_no_term_depends_on_them(rng):
     """Rotations take them before the kernel: the same as the positions that they name."""
     enc = make(rng, "rope", {})
