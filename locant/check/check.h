@@ -106,9 +106,10 @@ struct GradientResult : CheckResult {
 // step of 3e-5). A direction reaches every element, or each in turn.
 //
 // f32: within 2e-5 of the f64 gradient, relative to its largest element, which has just been
-// verified: some hundred roundings of 6e-8, of terms that cancel. f16 and bf16 are computed in f32,
-// so the same holds for the f64 gradient that is given the same rounded out; results that are
-// stored in 16 bits may differ by half a unit in their last place more.
+// verified: some hundred roundings of 6e-8, of terms that cancel; plus four times what a rounding
+// of out changes. Both are given the same rounded out. f16 and bf16 are computed in f32, so the
+// same holds; results that are stored in 16 bits may differ by half a unit in their last place
+// more.
 std::vector<GradientResult> run_gradient_check(const CheckCase& check,
                                                std::span<const std::string> isas);
 
