@@ -15,6 +15,7 @@
 #include "locant/check/inputs.h"
 #include "locant/check/random.h"
 #include "locant/check/runner.h"
+#include "locant/core/stored_type.h"
 #include "locant/layers/attend_backward.h"
 
 namespace locant::inline v0 {
@@ -267,7 +268,7 @@ std::vector<GradientResult> run(const CheckCase& check, std::span<const std::str
 std::vector<GradientResult> run_gradient_check(const CheckCase& check,
                                                std::span<const std::string> isas) {
   std::vector<GradientResult> results =
-      in_type(check.dtype, [&](auto real) { return run<decltype(real)>(check, isas); });
+      with_stored_type(check.dtype, [&](auto real) { return run<decltype(real)>(check, isas); });
   for (GradientResult& result : results) finish(check, "--gradients ", result);
   return results;
 }

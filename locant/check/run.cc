@@ -10,6 +10,7 @@
 #include "locant/check/embed.h"
 #include "locant/check/inputs.h"
 #include "locant/check/runner.h"
+#include "locant/core/stored_type.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -166,7 +167,7 @@ void finish(const CheckCase& check, const std::string& flags, CheckResult& resul
 
 std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas) {
   std::vector<CheckResult> results =
-      in_type(check.dtype, [&](auto real) { return run<decltype(real)>(check, isas); });
+      with_stored_type(check.dtype, [&](auto real) { return run<decltype(real)>(check, isas); });
   for (CheckResult& result : results) finish(check, "", result);
   return results;
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "locant/check/check.h"
-#include "locant/core/half.h"
 #include "locant/kernels/isa.h"
 
 namespace locant::inline v0 {
@@ -21,21 +20,6 @@ class IsaScope {
  private:
   std::string before_;
 };
-
-// f(Real{}) with the type that a case stores.
-template <class F>
-auto in_type(DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::f64:
-      return f(double{});
-    case DType::f16:
-      return f(Half{});
-    case DType::bf16:
-      return f(Bfloat{});
-    default:
-      return f(float{});
-  }
-}
 
 // x, moved towards `wanted` by as much as rounding to a 16-bit dtype may have moved it away.
 std::vector<double> before_rounding(std::vector<double> x, const std::vector<double>& wanted,
