@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "locant/kernels/isa.h"
+#include "locant/layers/attend_backward.h"
 #include "tests/attention_case.h"
 
 namespace locant {
@@ -67,6 +68,26 @@ struct GuardCase {
   bool at_end;
 };
 
+bool same_bytes(const ConstView& a, const ConstView& b) {
+  return std::memcmp(a.data, b.data, a.size() * size_of(a.dtype)) == 0;
+}
+
+// d(out) of a case, and room for the gradients.
+struct Gradients {
+  StoredTensor dout, dq, dk, dv;
+
+  explicit Gradients(const AttentionCase& c)
+      : dout(c.out.view().dtype, shape_of(c.out), 9),
+        dq(c.q.view().dtype, shape_of(c.q)),
+        dk(c.k.view().dtype, shape_of(c.k)),
+        dv(c.v.view().dtype, shape_of(c.v)) {}
+
+  static std::vector<int64_t> shape_of(const StoredTensor& x) {
+    const View view = x.view();
+    return {view.shape.begin(), view.shape.begin() + view.rank};
+  }
+};
+
 void expect_same_between_guards(const EncodingEntry& entry, const GuardCase& guard) {
   // Sizes that leave a rest everywhere: behind vectors, panels, squares of rows and groups.
   AttentionCase c(entry, guard.dtype,
@@ -81,6 +102,10 @@ void expect_same_between_guards(const EncodingEntry& entry, const GuardCase& gua
   if (guard.mask == Mask::boolean)
     c.options.mask = ConstView(flags.data(), DType::boolean, flags_shape);
   c.run();
+  const Gradients plain(c);
+  attend_backward(c.q.view(), c.k.view(), c.v.view(), *c.encoding, c.options,
+                  {c.out.view(), c.lse.view()}, plain.dout.view(), plain.dq.view(), plain.dk.view(),
+                  plain.dv.view());
 
   Guarded guarded(guard.at_end);
   for (size_t n = 0; n < c.tables.size(); ++n)
@@ -91,14 +116,20 @@ void expect_same_between_guards(const EncodingEntry& entry, const GuardCase& gua
   options.lse = guarded.copy(c.lse.view());
   std::memset(out.data, 0x55, out.size() * size_of(out.dtype));
   std::memset(options.lse.data, 0x55, options.lse.size() * size_of(options.lse.dtype));
-  attend(guarded.copy(c.q.view()), guarded.copy(c.k.view()), guarded.copy(c.v.view()), *c.encoding,
-         options, out);
-  EXPECT_EQ(std::memcmp(out.data, c.out.view().data, out.size() * size_of(out.dtype)), 0)
-      << c.label;
-  EXPECT_EQ(std::memcmp(options.lse.data, c.lse.view().data,
-                        options.lse.size() * size_of(options.lse.dtype)),
-            0)
-      << c.label;
+  const View q = guarded.copy(c.q.view()), k = guarded.copy(c.k.view());
+  const View v = guarded.copy(c.v.view());
+  attend(q, k, v, *c.encoding, options, out);
+  EXPECT_TRUE(same_bytes(out, c.out.view())) << c.label;
+  EXPECT_TRUE(same_bytes(options.lse, c.lse.view())) << c.label;
+
+  const Gradients empty(c);
+  const View dq = guarded.copy(empty.dq.view()), dk = guarded.copy(empty.dk.view());
+  const View dv = guarded.copy(empty.dv.view());
+  attend_backward(q, k, v, *c.encoding, options, {out, options.lse},
+                  guarded.copy(plain.dout.view()), dq, dk, dv);
+  EXPECT_TRUE(same_bytes(dq, plain.dq.view())) << c.label;
+  EXPECT_TRUE(same_bytes(dk, plain.dk.view())) << c.label;
+  EXPECT_TRUE(same_bytes(dv, plain.dv.view())) << c.label;
 }
 
 TEST(GuardPages, NothingBeyondATensorIsTouched) {
