@@ -1,5 +1,5 @@
 """Includes go one way: core <- terms <- kernels <- {encodings, attention} <- layers <- check, and
-core <- io."""
+core <- io <- text."""
 
 import pathlib
 import re
@@ -18,6 +18,7 @@ MAY_INCLUDE = {
     "layers": {"core", "terms", "kernels", "encodings", "attention"},
     "check": {"core", "terms", "kernels", "encodings", "attention", "layers"},
     "io": {"core"},
+    "text": {"core", "io"},
 }
 # Libraries of others, and the one room that may use each.
 LIBRARIES = {
@@ -94,7 +95,9 @@ def test_every_room_is_looked_at():
         ("layers/a.cc", '#include "locant/kernels/gemm-inl.h"'),
         ("attention/a.cc", "#include <hwy/highway.h>"),
         ("check/a.cc", "#include <nlohmann/json.hpp>"),
+        ("text/a.cc", "#include <nlohmann/json.hpp>"),
         ("io/a.cc", "#include <utf8proc.h>"),
+        ("io/a.cc", '#include "locant/text/tokenizer.h"'),
         ("layers/a.cc", '#include "locant/io/weights.h"'),
         ("io/a.cc", "#include <sentencepiece_processor.h>"),
         ("core/a.cc", '#include "error.h"'),
