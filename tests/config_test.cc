@@ -90,8 +90,6 @@ TEST(BadConfigs, Texts) {
   EXPECT_TRUE(complaint("{\"a\":\"\xc3\x28\"}").starts_with("not JSON: ")) << "bad UTF-8";
   EXPECT_EQ(complaint("[1]"), "must be a JSON object, got array");
   EXPECT_EQ(complaint(R"({"a":1,"a":2})"), "the key 'a' appears twice");
-  EXPECT_EQ(complaint("{\"a\":" + std::string(1000000, '{')), complaint("{\"a\":{"))
-      << "stops early";
   std::string deep;
   for (int n = 0; n < 100000; ++n) deep += "{\"a\":";
   EXPECT_EQ(complaint(deep), "JSON nested more than 32 deep");
@@ -102,10 +100,10 @@ TEST(BadConfigs, Files) {
   EXPECT_EQ(message_of([&] { Config::read(folder / "config.json"); }),
             "[config] " + (folder / "config.json") + ": No such file or directory");
   const std::string large = folder.write("large.json", "");
-  std::filesystem::resize_file(large, uint64_t{1} << 40);  // sparse: takes no room
+  std::filesystem::resize_file(large, uint64_t{1} << 34);  // sparse: takes no room
   EXPECT_EQ(message_of([&] { Config::read(large); }),
             "[config] " + large +
-                ": has 1099511627776 bytes, more than the 16777216 that such a file may have");
+                ": has 17179869184 bytes, more than the 16777216 that such a file may have");
 }
 
 }  // namespace

@@ -55,11 +55,12 @@ void read_decoder(const Config& decoder, const std::function<bool(const std::str
   }
 }
 
-bool is_space_at(std::string_view text, size_t begin) {
+// The character that begins at a byte.
+int32_t code_at(std::string_view text, size_t begin) {
   utf8proc_int32_t code = -1;
   utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + begin,
                    static_cast<utf8proc_ssize_t>(text.size() - begin), &code);
-  return is_space(code);
+  return code;
 }
 
 // Where the character before `at` begins.
@@ -70,7 +71,7 @@ size_t before(std::string_view text, size_t at) {
   return at;
 }
 
-// The character after `at`.
+// Where the character after that at `at` begins.
 size_t after(std::string_view text, size_t at) {
   do {
     ++at;
@@ -79,18 +80,15 @@ size_t after(std::string_view text, size_t at) {
 }
 
 // Letters, digits, marks and connectors: \w.
-bool is_word_at(std::string_view text, size_t begin) {
-  utf8proc_int32_t code = -1;
-  utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + begin,
-                   static_cast<utf8proc_ssize_t>(text.size() - begin), &code);
+bool is_word(int32_t code) {
   const utf8proc_category_t kind = utf8proc_category(code);
   return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_ND) ||
          kind == UTF8PROC_CATEGORY_PC;
 }
 
 bool stands_alone(std::string_view text, size_t begin, size_t end) {
-  return (begin == 0 || !is_word_at(text, before(text, begin))) &&
-         (end == text.size() || !is_word_at(text, end));
+  return (begin == 0 || !is_word(code_at(text, before(text, begin)))) &&
+         (end == text.size() || !is_word(code_at(text, end)));
 }
 
 }  // namespace
@@ -166,9 +164,9 @@ std::vector<Segment> split_at_added_tokens(std::string_view text,
       continue;
     }
     size_t begin = at, end = at + found->content.size();
-    while (found->left_strip && begin > done && is_space_at(text, before(text, begin)))
+    while (found->left_strip && begin > done && is_space(code_at(text, before(text, begin))))
       begin = before(text, begin);
-    while (found->right_strip && end < text.size() && is_space_at(text, end))
+    while (found->right_strip && end < text.size() && is_space(code_at(text, end)))
       end = after(text, end);
     if (begin > done) out.push_back({{done, begin}, nullptr});
     out.push_back({{at, at + found->content.size()}, found});

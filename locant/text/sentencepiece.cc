@@ -11,6 +11,9 @@ namespace locant::inline v0 {
 namespace {
 
 constexpr size_t kMostModel = size_t{256} << 20;
+// SentencePiece joins unknown neighbours to one piece, and copies it for each: a second for
+// 100,000.
+constexpr size_t kMostUnknown = 65536;
 
 }  // namespace
 
@@ -25,6 +28,8 @@ SentencePiece::SentencePiece(const std::string& dir)
   const sentencepiece::util::Status status = processor_->LoadFromSerializedProto(model);
   require(status.ok() && processor_->GetPieceSize() > 0, "tokenizer", path,
           ": is no SentencePiece model: ", shown(status.ToString()));
+
+  note_characters(path);
 
   const auto find = [&](const std::string& token) {
     const int id = processor_->PieceToId(token);  // the unknown one for what is not there
@@ -43,6 +48,31 @@ SentencePiece::SentencePiece(const std::string& dir)
 
 SentencePiece::~SentencePiece() = default;
 
+void SentencePiece::note_characters(const std::string& path) {
+  known_.resize(0x110000);
+  bool bytes = false;
+  for (int id = 0; id < processor_->GetPieceSize(); ++id) {
+    const std::string& piece = processor_->IdToPiece(id);
+    require_utf8(path + ": piece " + std::to_string(id), piece);
+    for (const Character& character : characters_of(piece))
+      known_[static_cast<size_t>(character.code)] = true;
+    bytes |= processor_->IsByte(id);
+  }
+  if (bytes) known_.clear();
+}
+
+void SentencePiece::require_short_unknown_runs(std::string_view text, size_t offset) const {
+  if (known_.empty() || text.size() <= kMostUnknown) return;
+  size_t run = 0;
+  for (const Character& character : characters_of(text, offset)) {
+    const bool known = known_[static_cast<size_t>(character.code)] || is_space(character.code);
+    run = known ? 0 : run + 1;
+    require(run <= kMostUnknown, "tokenizer", "text has more than ", kMostUnknown,
+            " characters in a row, up to byte ", character.end,
+            ", that the vocabulary does not know; put white space between them");
+  }
+}
+
 int64_t SentencePiece::vocabulary_size() const {
   return processor_->GetPieceSize();
 }
@@ -53,6 +83,7 @@ std::string SentencePiece::vocabulary_piece(int64_t id) const {
 
 void SentencePiece::append_tokens(std::string_view text, size_t offset,
                                   std::vector<Token>& out) const {
+  require_short_unknown_runs(text, offset);
   sentencepiece::ImmutableSentencePieceText pieces;
   const sentencepiece::util::Status status = processor_->Encode(text, pieces.mutable_proto());
   require(status.ok(), "tokenizer", "SentencePiece: ", shown(status.ToString()));

@@ -31,7 +31,11 @@ class SentencePiece final : public Tokenizer {
   std::string decode_run(std::span<const int64_t> ids) const override;
   int64_t vocabulary_size() const override;
 
+  void note_characters(const std::string& path);
+  void require_short_unknown_runs(std::string_view text, size_t offset) const;
+
   std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  std::vector<bool> known_;  // characters that pieces are made of; empty if bytes serve for others
 };
 
 }  // namespace locant::inline v0

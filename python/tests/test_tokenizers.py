@@ -248,10 +248,22 @@ def test_other_tokenizers_are_refused_by_name(tmp_path):
 
 
 def test_long_texts_take_time_in_proportion(real_bert, sentencepiece_folder):
-    """At quadratic cost any of them would take minutes."""
-    texts = ["a" * 1000000, "word " * 200000, "☃" * 300000, "\u0301" * 500000, "[MASK" * 200000]
+    """A megabyte of each kind; at quadratic cost any of them would take minutes."""
+    texts = ["a" * 1000000, "word " * 200000, "☃ " * 200000, "[MASK" * 200000, "[MASK]" * 150000]
     for folder in (real_bert, sentencepiece_folder):
-        for text in texts:
+        for text in [*texts, *(["☃" * 300000, "\u0301" * 500000] if folder == real_bert else [])]:
             lines = json.dumps(text) + "\n"
             run = run_command("tokens", folder, "--json-lines", "-", text=lines, timeout=30)
             assert run.returncode == 0
+
+
+def test_long_runs_of_unknown_characters_are_refused_by_sentencepiece(sentencepiece_folder):
+    """Where the library itself would take quadratic time; byte pieces do not have the problem."""
+    for length, code in ((60000, 0), (300000, 2)):
+        lines = json.dumps("☃" * length) + "\n"
+        run = run_command("tokens", sentencepiece_folder, "--json-lines", "-", text=lines, timeout=30)
+        if "<0x" in run.stdout:
+            assert run.returncode == 0
+            return
+        assert run.returncode == code
+    assert "more than 65536 characters in a row, up to byte 196611, that the vocabulary" in run.stderr
