@@ -20,7 +20,7 @@ int print_isas() {
   return 0;
 }
 
-int parse_and_run(int argc, const char* const* argv) {
+int parse_and_run(int argc, const char* const* argv, std::span<const MoreCommand> more) {
   CLI::App app(
       "locant: position encodings of Transformers, and attention fused with them, on CPUs.",
       "locant");
@@ -43,6 +43,8 @@ int parse_and_run(int argc, const char* const* argv) {
                      "Instruction sets compiled in and present on this CPU; * is in use.\n"
                      "LOCANT_ISA=name in the environment chooses another.");
   add("isa", print_isas);
+  add("info", add_info(app));
+  for (const auto& [name, add_more] : more) add(name, add_more(app));
 
   try {
     app.parse(argc, argv);
@@ -57,9 +59,9 @@ int parse_and_run(int argc, const char* const* argv) {
 
 }  // namespace
 
-int run(int argc, const char* const* argv) {
+int run(int argc, const char* const* argv, std::span<const MoreCommand> more) {
   try {
-    return parse_and_run(argc, argv);
+    return parse_and_run(argc, argv, more);
   } catch (const std::exception& error) {
     fmt::print(stderr, "locant: {}\n", error.what());
     return 2;

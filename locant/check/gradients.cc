@@ -26,7 +26,7 @@ constexpr int64_t kLargeTensor = 2048;  // numbers, from which one direction has
 constexpr double kTolerance = 1e-8, kRoundingTolerance = 2e-5;
 // A tensor whose gradient is small beside the others' is a sum of terms that cancel, as the biases
 // of all buckets do; its roundings are of the size of the terms.
-constexpr double kCancelled = 0.3;
+constexpr double kCancelled = 0.1;
 constexpr double kShakes = 4;
 
 using Numbers = std::vector<double>;

@@ -1,4 +1,5 @@
-"""Includes go one way: core <- terms <- kernels <- {encodings, attention} <- layers <- check."""
+"""Includes go one way: core <- terms <- kernels <- {encodings, attention} <- layers <- check, and
+core <- io <- text."""
 
 import pathlib
 import re
@@ -16,6 +17,15 @@ MAY_INCLUDE = {
     "attention": {"core", "terms", "kernels"},
     "layers": {"core", "terms", "kernels", "encodings", "attention"},
     "check": {"core", "terms", "kernels", "encodings", "attention", "layers"},
+    "io": {"core"},
+    "text": {"core", "io"},
+}
+# Libraries of others, and the one room that may use each.
+LIBRARIES = {
+    "hwy/": ("kernels", "Highway"),
+    "nlohmann/": ("io", "a JSON library"),
+    "sentencepiece": ("text", "SentencePiece"),
+    "utf8proc": ("text", "utf8proc"),
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
@@ -46,9 +56,12 @@ def violations(root):
 
 
 def _reasons(room, bracket, target):
-    if target.startswith("hwy/"):
-        if room != "kernels":
-            yield "only kernels may use Highway"
+    owner, library = next(
+        (owner for start, owner in LIBRARIES.items() if target.startswith(start)), (None, None)
+    )
+    if owner:
+        if room != owner:
+            yield f"only {owner} may use {library}"
     elif bracket == "<":
         # Standard headers have neither a folder nor, except C and POSIX ones, an extension.
         if "/" in target and not target.startswith("sys/"):
@@ -82,6 +95,11 @@ def test_every_room_is_looked_at():
         ("layers/a.cc", '#include "locant/kernels/gemm-inl.h"'),
         ("attention/a.cc", "#include <hwy/highway.h>"),
         ("check/a.cc", "#include <nlohmann/json.hpp>"),
+        ("text/a.cc", "#include <nlohmann/json.hpp>"),
+        ("io/a.cc", "#include <utf8proc.h>"),
+        ("io/a.cc", '#include "locant/text/tokenizer.h"'),
+        ("layers/a.cc", '#include "locant/io/weights.h"'),
+        ("io/a.cc", "#include <sentencepiece_processor.h>"),
         ("core/a.cc", '#include "error.h"'),
         ("models/a.cc", "#include <vector>"),
     ],

@@ -1,0 +1,157 @@
+#include "locant/text/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "locant/core/error.h"
+#include "locant/io/file.h"
+#include "locant/text/added_tokens.h"
+#include "locant/text/sentencepiece.h"
+#include "locant/text/unicode.h"
+#include "locant/text/wordpiece.h"
+
+namespace locant::inline v0 {
+namespace {
+
+constexpr const char* kScope = "tokenizer";
+constexpr size_t kMostText = size_t{1} << 30;  // SentencePiece counts bytes with 32 bits
+
+// How many tokens of two texts are kept, `most` in all: the shorter one whole if it can be, else
+// half each, and an odd one for the longer.
+std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most) {
+  if (first + second <= most) return {first, second};
+  const bool swapped = first > second;
+  size_t shorter = std::min(first, second);
+  size_t longer = shorter > most ? shorter : std::max(shorter, most - shorter);
+  if (shorter + longer > most) {
+    shorter = most / 2;
+    longer = most - shorter;
+  }
+  return swapped ? std::pair(longer, shorter) : std::pair(shorter, longer);
+}
+
+// Classes whose vocab.txt is BERT's WordPiece.
+constexpr std::array<std::string_view, 5> kWordPieceClasses = {"Bert", "DistilBert", "Electra",
+                                                               "MobileBert", "ConvBert"};
+
+// "BertTokenizerFast" and "BertTokenizer" are both "Bert".
+std::string family_of(const std::string& dir) {
+  std::string name = tokenizer_config(dir).text_or("tokenizer_class", "");
+  for (const std::string_view ending : {"Fast", "Tokenizer"})
+    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
+[[noreturn]] void refuse(const std::string& dir, const std::string& what) {
+  fail(kScope, dir, ": ", what,
+       ", which is not built in (BERT's vocab.txt and DeBERTa's spm.model are); make the ids with "
+       "Python's tokenizers and pass those");
+}
+
+}  // namespace
+
+std::vector<Token> Tokenizer::tokens_of(const char* what, std::string_view text) const {
+  require(text.size() <= kMostText, kScope, what, " has ", text.size(), " bytes, more than ",
+          kMostText);
+  require_utf8(what, text);
+  std::vector<Token> out;
+  for (const Segment& segment : split_at_added_tokens(text, special_.added)) {
+    if (segment.token != nullptr) {
+      out.push_back({segment.token->id, segment.bytes});
+    } else {
+      const size_t begin = segment.bytes.begin;
+      append_tokens(text.substr(begin, segment.bytes.end - begin), begin, out);
+    }
+  }
+  return out;
+}
+
+Encoded Tokenizer::assemble(std::vector<Token> first, std::optional<std::vector<Token>> second,
+                            const EncodeOptions& options) const {
+  const size_t around = options.special_tokens ? (second ? 3 : 2) : 0;
+  const size_t second_size = second ? second->size() : 0;
+  Encoded out;
+  require(options.max_length >= 0, kScope, "max_length must be >= 0, got ", options.max_length);
+  if (options.max_length > 0) {
+    const size_t most = static_cast<size_t>(options.max_length);
+    require(most >= around, kScope, "max_length must leave room for ", around,
+            " special tokens, got ", most);
+    const auto [a, b] = shares(first.size(), second_size, most - around);
+    out.cut = static_cast<int64_t>(first.size() - a + second_size - b);
+    first.resize(a);
+    if (second) second->resize(b);
+  }
+  const auto add = [&](const Token& token, int64_t type) {
+    out.ids.push_back(token.id);
+    out.token_type_ids.push_back(type);
+    out.bytes.push_back(token.bytes);
+  };
+  if (options.special_tokens) add({special_.cls, {}}, 0);
+  for (const Token& token : first) add(token, 0);
+  if (options.special_tokens) add({special_.sep, {}}, 0);
+  if (!second) return out;
+  for (const Token& token : *second) add(token, 1);
+  if (options.special_tokens) add({special_.sep, {}}, 1);
+  return out;
+}
+
+Encoded Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  return assemble(tokens_of("text", text), std::nullopt, options);
+}
+
+Encoded Tokenizer::encode(std::string_view text, std::string_view pair,
+                          const EncodeOptions& options) const {
+  return assemble(tokens_of("text", text), tokens_of("pair", pair), options);
+}
+
+int64_t Tokenizer::size() const {
+  int64_t size = vocabulary_size();
+  for (const AddedToken& token : special_.added) size = std::max(size, token.id + 1);
+  return size;
+}
+
+std::string Tokenizer::piece(int64_t id) const {
+  require(id >= 0 && id < size(), kScope, "token id must be from 0 to ", size() - 1, ", got ", id);
+  for (const AddedToken& token : special_.added)
+    if (token.id == id) return token.content;
+  return id < vocabulary_size() ? vocabulary_piece(id) : "";
+}
+
+std::string Tokenizer::decode(std::span<const int64_t> ids) const {
+  std::vector<int64_t> plain;
+  for (const int64_t id : ids) {
+    require(id >= 0 && id < size(), kScope, "token id must be from 0 to ", size() - 1, ", got ",
+            id);
+    const bool special =
+        std::any_of(special_.added.begin(), special_.added.end(),
+                    [&](const AddedToken& token) { return token.id == id && token.special; });
+    if (!special && id < vocabulary_size()) plain.push_back(id);
+  }
+  return decode_run(plain);
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
+  require_folder(kScope, dir);
+  const auto has = [&](const char* name) { return is_file(join_path(dir, name)); };
+  const std::string family = family_of(dir);
+  if (has("spm.model")) {
+    if (!family.empty() && family != "DebertaV2")
+      refuse(dir, "spm.model is for " + family + "Tokenizer");
+    return std::make_unique<SentencePiece>(dir);
+  }
+  if (has("vocab.txt")) {
+    if (!family.empty() && std::find(kWordPieceClasses.begin(), kWordPieceClasses.end(), family) ==
+                               kWordPieceClasses.end())
+      refuse(dir, "vocab.txt is for " + family + "Tokenizer");
+    return std::make_unique<WordPiece>(dir);
+  }
+  if (has("vocab.json") && has("merges.txt"))
+    refuse(dir, "vocab.json and merges.txt are a byte-level BPE");
+  for (const char* name : {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model"})
+    if (has(name)) refuse(dir, std::string(name) + " is the vocabulary of another family");
+  if (has("tokenizer.json")) refuse(dir, "has only tokenizer.json");
+  fail(kScope, dir, ": has no vocabulary: neither vocab.txt nor spm.model");
+}
+
+}  // namespace locant::inline v0
