@@ -11,7 +11,7 @@ def attend(q, k, v, encoding, mask, *, dropout=0.0, training=False, **options):
     mask        a Mask, a tensor for locant.torch.attention, or None
     dropout     of probabilities, if training
     """
-    options.update(options_of(mask, q.shape[2]))
+    options.update(options_of(mask, q.shape[0]))
     out = attention(
         q, k, v, encoding, dropout_p=dropout, training=training, side_by_side=True, **options
     )

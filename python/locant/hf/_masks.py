@@ -16,11 +16,16 @@ class Mask(NamedTuple):
     behind: int = -1  # keys at most so far behind the query; -1: no limit
     q_start: int = 0  # positions of the first query and the first key
     k_start: int = 0
+    pairs: Any = None  # bool (B, 1, Lq, Lk), if that is what the caller gave; says everything
 
     @property
     def ndim(self):
         """transformers takes what has 4 axes for a finished mask."""
         return 4
+
+    def contiguous(self):
+        """generate() asks for this."""
+        return self
 
 
 def from_padding(padding, q_len, *, queries=False, causal=False, behind=-1, q_start=0, k_start=0):
@@ -49,12 +54,14 @@ def from_padding(padding, q_len, *, queries=False, causal=False, behind=-1, q_st
     return Mask(visible, torch.from_numpy(rows), *rest)
 
 
-def options_of(mask, q_len):
+def options_of(mask, batch):
     """The Mask, a tensor or None as arguments of locant.torch.attention."""
     if mask is None:
         return {}
     if not isinstance(mask, Mask):
         return {"mask": mask}
+    if mask.visible is not None and mask.visible.shape[0] != batch:  # one for all texts
+        mask = mask._replace(visible=mask.visible.expand(batch, -1), sequences=None)
     options = {"causal": mask.causal}
     if mask.behind >= 0:
         options["window"] = (mask.behind, None)
@@ -62,7 +69,9 @@ def options_of(mask, q_len):
         options["sequences"] = mask.sequences
         return options
     options["q_start"], options["k_start"] = mask.q_start, mask.k_start
-    if mask.visible is not None:
+    if mask.pairs is not None:
+        options["mask"] = mask.pairs
+    elif mask.visible is not None:
         options["key_padding_mask"] = ~mask.visible
     return options
 
@@ -71,6 +80,8 @@ def allowed(mask, q_len, k_len):
     """The Mask as bool, broadcastable to (B, 1, Lq, Lk): for the materialised path. None: all."""
     if not isinstance(mask, Mask):
         return mask
+    if mask.pairs is not None:
+        return mask.pairs
     pairs = None if mask.visible is None else mask.visible[:, None, None, :k_len]
     ahead = torch.arange(k_len) + mask.k_start - (torch.arange(q_len) + mask.q_start)[:, None]
     for wanted, near in ((mask.causal, ahead <= 0), (mask.behind >= 0, ahead >= -mask.behind)):

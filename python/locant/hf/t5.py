@@ -108,7 +108,9 @@ class _Attention:
                 hidden_states, mask, key_value_states, position_bias, past_key_values, **kwargs
             )
         if position_bias is None and self.has_relative_attention_bias:
-            position_bias = self.relative_attention_bias.weight
+            # A view: what a checkpointed block returns becomes a result of the checkpoint, which a
+            # parameter must not.
+            position_bias = self.relative_attention_bias.weight[:]
         out = attention_output(
             self, hidden_states, mask, key_value_states, past_key_values, position_bias
         )

@@ -13,7 +13,7 @@ import torch
 from transformers.models.xlnet import modeling_xlnet as original
 
 from locant.hf._attend import attend
-from locant.hf._masks import from_padding
+from locant.hf._masks import Mask, from_padding
 from locant.hf._state import Encoded
 from locant.torch._bindings import specification
 
@@ -23,7 +23,7 @@ FAMILY = "XLNet"
 class _Call(NamedTuple):
     """What one forward says to all layers."""
 
-    mask_h: Any  # a Mask, or bool (B, 1, Lq, Lk): of the content stream
+    mask_h: Any  # a Mask, of the content stream
     mask_g: Any  # of the query stream
     q_segments: Any  # (B, Lq) int64, or None
     k_segments: Any
@@ -131,7 +131,7 @@ class XLNetModel(original.XLNetModel):
         memory = 0 if mems[0] is None else mems[0].shape[0]
         visible = None if input_mask is None else input_mask <= 0
         if attention_mask is not None:
-            visible = attention_mask > 0
+            visible = attention_mask >= 1
         masks = self._masks(visible, perm_mask, h.shape[0], memory)
         call = _Call(*masks, *_segments(token_type_ids, memory))
 
@@ -173,7 +173,8 @@ class XLNetModel(original.XLNetModel):
             open_g = open_g & (ahead <= 0)
         if behind >= 0:
             open_g = open_g & (ahead >= -behind)
-        return (open_g | (ahead == 0))[:, None], open_g[:, None]
+        both = (open_g | (ahead == 0), open_g)
+        return [Mask(q_start=memory, pairs=pairs[:, None]) for pairs in both]
 
 
 def _segments(token_type_ids, memory):
