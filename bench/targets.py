@@ -35,6 +35,16 @@ def best_peer_over_ours(case: str) -> Ratio:
     return ratio
 
 
+def backward_over_forward(case: str) -> Ratio:
+    """(forward and backward - forward) ÷ forward"""
+    def ratio(records, length):
+        both = time_of(records, f"{case}_backward", OURS, length)
+        forward = time_of(records, case, OURS, length)
+        return both / forward - 1 if both and forward else None
+
+    return ratio
+
+
 def share_of_bandwidth(records: Records, length: int) -> float | None:
     decode, machine = find(records, "decode", length), find(records, "machine", length)
     if not decode or not machine or OURS not in decode.rate or "read" not in machine.rate:
@@ -70,6 +80,14 @@ TARGETS = [
     Target("best Transformer-XL peer ÷ ours", best_peer_over_ours("transformer_xl"), {2048: 6.0},
            at_least=True),
     Target("best XLNet peer ÷ ours", best_peer_over_ours("xlnet"), {2048: 6.0}, at_least=True),
+    Target("none_backward ÷ SDPA", over(("none_backward", OURS), ("none_backward", "sdpa")),
+           {512: 0.8, 2048: 0.8}),
+    Target("t5_backward ÷ none_backward", over(("t5_backward", OURS), ("none_backward", OURS)),
+           {512: 1.1, 2048: 1.1}),
+    Target("best peer ÷ deberta_backward", best_peer_over_ours("deberta_backward"),
+           {512: 2.0, 2048: 3.8}, at_least=True),
+    Target("none, backward ÷ forward", backward_over_forward("none"), {512: 2.6, 2048: 2.6}),
+    Target("deberta, backward ÷ forward", backward_over_forward("deberta"), {512: 2.8, 2048: 2.8}),
     Target("none_causal ÷ none", over(("none_causal", OURS), NONE), {2048: 0.6, 4096: 0.6}),
     # Not 0.5: with two cores of one machine, memory and clock are shared.
     Target("single head, 2 threads ÷ 1", over(("single_head", OURS),

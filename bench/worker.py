@@ -42,13 +42,18 @@ def available_bytes() -> int:
     raise KeyError("MemAvailable")
 
 
-def to_heads(output, heads: int) -> np.ndarray:
+def to_heads(output, case) -> np.ndarray:
     """Any contender's result as (B, H, L, d)."""
-    array = np.asarray(output)
-    if array.ndim == 3:  # (B, L, H·d)
+    array, heads = np.asarray(output), case.heads
+    if array.ndim == 3 and len(array) == 1:  # (B, L, H·d)
         batch, length, width = array.shape
         array = array.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
     return array
+
+
+def parts(output) -> list:
+    """A result, or each gradient of a case with gradients."""
+    return list(output) if isinstance(output, tuple) else [output]
 
 
 class Worker:
@@ -60,12 +65,18 @@ class Worker:
             import locant
 
             self.locant = locant
-            self.quietly = contextlib.nullcontext
         else:
             import torch
 
             torch.set_num_threads(threads)
-            self.quietly = torch.inference_mode
+
+    def quietly(self, case):
+        """Without recording what gradients need, unless the case is about gradients."""
+        if self.ours or case.gradients:
+            return contextlib.nullcontext()
+        import torch
+
+        return torch.inference_mode()
 
     def use_threads(self, contender) -> None:
         if self.ours:
@@ -73,7 +84,7 @@ class Worker:
 
     def build(self, case, contender, length: int):
         self.use_threads(contender)
-        with self.quietly():
+        with self.quietly(case):
             return contender.build(case.inputs(length))
 
     def prepare(self, message: dict) -> dict:
@@ -82,21 +93,22 @@ class Worker:
         length = message["length"]
         call = self.build(case, contender, length)
         start = time.perf_counter()
-        with self.quietly():
+        with self.quietly(case):
             output = call()
         first_ms = 1e3 * (time.perf_counter() - start)
         if case.same_output:
-            np.save(message["output"], to_heads(output, case.heads))
+            np.savez(message["output"], *(to_heads(part, case) for part in parts(output)))
         self.calls[case.name, message["contender"], length] = call
         work = contender.work(length) if contender.work else None
         return {"first_ms": first_ms, "work": work}
 
     def time(self, message: dict) -> dict:
         call = self.calls[message["case"], message["contender"], message["length"]]
-        self.use_threads(CASES[message["case"]].contenders[message["contender"]])
+        case = CASES[message["case"]]
+        self.use_threads(case.contenders[message["contender"]])
         ms = []
         gc.disable()
-        with self.quietly():
+        with self.quietly(case):
             end = time.perf_counter() + message["seconds"]
             while not ms or time.perf_counter() < end:
                 start = time.perf_counter()
@@ -134,15 +146,15 @@ class Worker:
         # First calls load code. Compilers want the real length for that, and then the second call
         # is measured; with others it is the first call at this length.
         warm_up = call if contender.compiled else self.build(case, contender, SMALL)
-        with self.quietly():
+        with self.quietly(case):
             warm_up()
             gc.collect()
             ctypes.CDLL(None).malloc_trim(0)
             Path("/proc/self/clear_refs").write_text("5")  # VmHWM = VmRSS
             before = status_bytes("VmRSS")
             output = call()
-        extra = status_bytes("VmHWM") - before - np.asarray(output).nbytes
-        return max(0, extra)
+        results = sum(np.asarray(part).nbytes for part in parts(output))
+        return max(0, status_bytes("VmHWM") - before - results)
 
 
 def main() -> None:

@@ -25,7 +25,8 @@ class Contender:
     """One implementation of a case.
 
     build(inputs) does everything that a user does once per model or per length, and returns the
-    call to be timed. Its result is (B, H, L, d) or, with the heads side by side, (B, L, H·d).
+    call to be timed. Its result is (B, H, L, d) or, with the heads side by side, (B, L, H·d); of
+    cases with gradients a tuple of gradients.
     """
 
     build: Callable[[Inputs], Call]
@@ -47,6 +48,7 @@ class Case:
     lengths: tuple[int, ...] | None = None  # instead of --lengths
     heads: int = HEADS
     same_output: bool = True  # all contenders compute the same thing
+    gradients: bool = False  # forward and backward: torch records graphs
 
     @property
     def contenders(self) -> dict[str, Contender]:
@@ -90,6 +92,24 @@ def given(tensor: Any) -> Any:
             return self.tensor
 
     return Given()
+
+
+def leaf(array: np.ndarray) -> Any:
+    """A tensor in the same memory whose gradient is wanted."""
+    import torch
+
+    return torch.from_numpy(array).requires_grad_()
+
+
+def forward_and_backward(forward: Call, wanted: list, dout: np.ndarray, heads_last: bool = False):
+    """A call for the gradients of `wanted`. dout is (B, H, L, d); forward gives that or, with
+    heads_last, (B, L, H·d)."""
+    import torch
+
+    gradient = torch.from_numpy(dout)
+    if heads_last:
+        gradient = side_by_side(gradient)
+    return lambda: torch.autograd.grad(forward(), wanted, gradient)
 
 
 DEFAULT_SCALE = 1.0 / math.sqrt(HEAD_DIM)

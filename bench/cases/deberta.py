@@ -33,7 +33,7 @@ def locant(x):
     return lambda: locant.attention(x["q"], x["k"], x["v"], encoding)
 
 
-def _config():
+def huggingface_config():
     from transformers import DebertaV2Config
 
     return DebertaV2Config(hidden_size=HEADS * HEAD_DIM, num_attention_heads=HEADS,
@@ -42,7 +42,7 @@ def _config():
                            share_att_key=False)
 
 
-def _huggingface(x):
+def huggingface_core(t):
     """(module, arguments of its forward): DisentangledSelfAttention without its projections."""
     import torch
     from transformers.models.deberta_v2.modeling_deberta_v2 import (DisentangledSelfAttention,
@@ -52,9 +52,8 @@ def _huggingface(x):
         def transpose_for_scores(self, heads_first, attention_heads):
             return heads_first  # (H, rows, d) already
 
-    t = tensors(x)
     q, k, v = (t[name][0] for name in "qkv")  # (H, L, d)
-    core = Core(_config()).eval()
+    core = Core(huggingface_config()).eval()
     core.query_proj, core.key_proj, core.value_proj = given(q), given(k), given(v)
     core.pos_key_proj, core.pos_query_proj = given(t["pos_key"]), given(t["pos_query"])
 
@@ -69,14 +68,14 @@ def _huggingface(x):
 
 
 def huggingface(x):
-    core, arguments = _huggingface(x)
+    core, arguments = huggingface_core(tensors(x))
     return lambda: core(**arguments)[0]
 
 
 def huggingface_compile(x):
     import torch
 
-    core, arguments = _huggingface(x)
+    core, arguments = huggingface_core(tensors(x))
     compiled = torch.compile(core, dynamic=False)
     return lambda: compiled(**arguments)[0]
 
@@ -85,8 +84,8 @@ def sdpa_dense_bias(x):
     """Hugging Face's disentangled_attention_bias as the mask of SDPA."""
     import torch.nn.functional as F
 
-    core, arguments = _huggingface(x)
     t = tensors(x)
+    core, arguments = huggingface_core(t)
 
     def call():
         bias = core.disentangled_attention_bias(t["q"][0], t["k"][0], arguments["relative_pos"],
@@ -141,7 +140,7 @@ def _disentangled_flash(x):
         def _reshape_heads(self, heads_first, batch_size, sequence_length):
             return heads_first  # (B, H, L, d) already
 
-    core = Core(_config(), assume_unpadded=True).eval()
+    core = Core(huggingface_config(), assume_unpadded=True).eval()
     core._cached_pos_key, core._cached_pos_query = t["pos_key"], t["pos_query"]
     length = t["q"].shape[2]
     plan = core.prepare_shape(length)

@@ -24,8 +24,8 @@ def locant(x):
     return lambda: locant.attention(x["q"], x["k"], x["v"], encoding)
 
 
-def _module(t):
-    """Hugging Face's T5Attention with our table, and q, k, v already projected."""
+def attention_module(q, k, v, table):
+    """Hugging Face's T5Attention with our table, and q, k, v (B, L, H·d) already projected."""
     import torch
     from transformers import T5Config
     from transformers.models.t5.modeling_t5 import T5Attention
@@ -37,11 +37,15 @@ def _module(t):
                       relative_attention_max_distance=MAX_DISTANCE,
                       attn_implementation="eager")
     module = T5Attention(config, has_relative_attention_bias=True).eval()
-    module.q, module.k, module.v = (given(side_by_side(t[name])) for name in "qkv")
+    module.q, module.k, module.v = given(q), given(k), given(v)
     module.o = torch.nn.Identity()
     with torch.no_grad():
-        module.relative_attention_bias.weight.copy_(t["table"])
+        module.relative_attention_bias.weight.copy_(torch.as_tensor(table))
     return module
+
+
+def _module(t):
+    return attention_module(*(side_by_side(t[name]) for name in "qkv"), t["table"])
 
 
 def huggingface(x):

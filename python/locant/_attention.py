@@ -129,8 +129,8 @@ def attention(q, k, v, encoding=None, *, return_lse=False, out=None, **options):
     float16 and bfloat16 are converted to float32 tile by tile and computed in that: nothing of the
     tensors' size is copied. `out` may then be float32 too, and lse is float32.
 
-    If torch records gradients for q, k, v or a parameter, locant.torch.attention is called and gives
-    them; `out` cannot be given then.
+    If torch records gradients for q, k, v or a parameter, locant.torch.attention is called and
+    gives them; `out` cannot be given then.
     """
     if out is None and records_gradients(q, k, v, options.get("mask"), *_arrays_of(encoding)):
         return _differentiable(q, k, v, encoding, return_lse, options)

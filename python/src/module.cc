@@ -12,6 +12,7 @@
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/isa.h"
+#include "openmp.h"
 #include "options.h"
 #include "rope.h"
 #include "two_stream.h"
@@ -31,6 +32,7 @@ NB_MODULE(_locant, module) {
   locant::python::bind_analysis(module);
   locant::python::bind_two_stream(module);
   locant::python::bind_command(module);
+  locant::python::bind_openmp(module);
 
   module.def("isa", &locant::isa, "The instruction set that the kernels run now.");
   module.def("set_isa", &locant::set_isa, nb::arg("name"),

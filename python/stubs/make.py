@@ -1,7 +1,8 @@
-"""Writes __init__.pyi: make.py package.pyi FOLDER, where FOLDER holds the built module.
+"""Writes __init__.pyi of the package and of its torch folder: make.py package.pyi torch.pyi FOLDER,
+where FOLDER holds the built module.
 
-package.pyi has the functions; $OPTIONS there stands for the arguments that they share. The classes
-of the encodings come from the registry. numpy is not needed: a wheel is built without it.
+The templates have the functions; $OPTIONS there stands for the arguments that they share. The
+classes of the encodings come from the registry. numpy is not needed: a wheel is built without it.
 """
 
 import pathlib
@@ -27,6 +28,31 @@ OPTIONS = """
     dropout: float = 0.0,
     dropout_seed: int = 0,
     tiling: tuple[int, int] | None = None,
+"""
+
+# attention of locant.torch: a seed may be a tensor, and padding may be told as torch.nn does.
+TORCH_OPTIONS = """
+    dropout_p: float = 0.0,
+    dropout_seed: int | Tensor | None = None,
+    training: bool = True,
+    lengths: ArrayLike | Tensor | None = None,
+    k_lengths: ArrayLike | Tensor | None = None,
+    key_padding_mask: Tensor | None = None,
+    left_padded: bool = False,
+    sequences: _Sequences | Tensor = None,
+    causal: bool = False,
+    window: _Window = None,
+    prefix: int = 0,
+    mask: Tensor | None = None,
+    q_start: int = 0,
+    k_start: int = 0,
+    q_positions: ArrayLike | Tensor | None = None,
+    k_positions: ArrayLike | Tensor | None = None,
+    q_segments: ArrayLike | Tensor | None = None,
+    k_segments: ArrayLike | Tensor | None = None,
+    scale: float | None = None,
+    tiling: tuple[int, int] | None = None,
+    side_by_side: bool = False,
 """
 
 
@@ -65,19 +91,48 @@ def encoding_class(module, entry, template):
         "def __init__(\n    self, *, " + ", ".join([*arguments, "seed: int = 0"]) + "\n) -> None: ...",
         *attributes,
     ]
+    return class_text(entry, body, template)
+
+
+def module_class(module, entry, template):
+    """The torch.nn.Module: fields in, parameters as attributes."""
+    parameters = all_parameters(module, entry)
+    fields = {field["name"]: field for field in entry["fields"]}
+    arguments = [f"{n}: {field_type(f)} = {f['default']!r}" for n, f in fields.items()]
+    arguments.append("dtype: torch.dtype | None = None")
+    body = [
+        f'"""{entry["summary"]}"""',
+        f"def __init__(\n    self, *, {', '.join(arguments)}\n) -> None: ...",
+        *(
+            f"@property\ndef {name}(self) -> {field_type(field)}: ..."
+            for name, field in fields.items()
+            if name not in parameters
+        ),
+        *(f"{n}: Parameter{' | None' if n in fields else ''}" for n in parameters),
+    ]
+    return class_text(entry, body, template)
+
+
+def class_text(entry, body, template):
     name = entry["class_name"]
     own = f"_{name}Methods"
-    bases = f"{own}, Encoding" if f"class {own}:" in template else "Encoding"
-    return f"class {name}({bases}):\n" + textwrap.indent("\n".join(body), "    ")
+    bases = f"{own}, Encoding" if f"class {own}" in template else "Encoding"
+    ignore = "  # type: ignore[misc]" if f"{own}(_AbsoluteMethods)" in template else ""
+    return f"class {name}({bases}):{ignore}\n" + textwrap.indent("\n".join(body), "    ")
 
 
-def main(template, folder):
+def main(package, torch, folder):
     sys.path.insert(0, folder)
     import _locant  # the module alone: the package would import numpy
 
-    text = pathlib.Path(template).read_text().replace("$OPTIONS", OPTIONS.strip())
-    classes = [encoding_class(_locant, entry, text) for entry in _locant.registry()]
-    pathlib.Path(folder, "__init__.pyi").write_text("\n\n".join([text.rstrip(), *classes]) + "\n")
+    for template, options, make_class, target in (
+        (package, OPTIONS, encoding_class, "__init__.pyi"),
+        (torch, TORCH_OPTIONS, module_class, "torch/__init__.pyi"),
+    ):
+        text = pathlib.Path(template).read_text().replace("$OPTIONS", options.strip())
+        classes = [make_class(_locant, entry, text) for entry in _locant.registry()]
+        text = "\n\n".join([text.rstrip(), *classes]) + "\n"
+        pathlib.Path(folder, target).write_text(text)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,8 @@ OPTIONS = {
     "lengths": dict(lengths=[6, 3], k_lengths=[8, 5]),
     "left padding": dict(lengths=torch.tensor([6, 3]), left_padded=True),
     "sequences": dict(sequences=[(0, 0, 4, 1, 5), (0, 4, 2, 6, 2, 3, 1), (1, 1, 5, 0, 8)]),
-    "packed tensor": dict(sequences=torch.tensor([[0, 0, 6, 0, 8, 5, 3, 0], [1, 0, 2, 0, 3, 0, 0, 1]])),
+    "sequences as a tensor": dict(sequences=torch.tensor([[0, 0, 6, 0, 8, 5, 3, 0],
+                                                          [1, 0, 2, 0, 3, 0, 0, 1]])),
     "key padding": dict(key_padding_mask=torch.arange(8) >= torch.tensor([[6], [8]])),
     "key padding with holes": dict(key_padding_mask=~some_mask(2, 8)),
     "scale": dict(scale=0.3),
@@ -132,6 +133,15 @@ def test_gradients_of_lse():
         options = dict(return_lse=True, causal=True, dropout_p=0.2, dropout_seed=1)
         check(encoding, tensors(encoding), **options)
         check(encoding, tensors(encoding), returns=lambda found: found[1], **options)
+
+
+def test_gradients_of_lse_where_some_queries_see_nothing():
+    q, k, v = draw(2, 2, 6, 4), draw(2, 2, 8, 4), draw(2, 2, 8, 4)
+    out, lse = locant.torch.attention(q, k, v, causal=True, k_start=2, return_lse=True)
+    assert torch.isinf(lse[:, :, :2]).all() and torch.isfinite(lse[:, :, 2:]).all()
+    (out.sum() + lse.exp().sum()).backward()
+    assert not q.grad[:, :, :2].any() and q.grad[:, :, 2:].all()
+    assert all(torch.isfinite(x.grad).all() for x in (q, k, v))
 
 
 def test_values_of_another_width_and_any_strides():

@@ -13,16 +13,19 @@ import locant
 PACKAGE = pathlib.Path(locant.__file__).parent
 
 
-def test_a_typed_program_passes_mypy(tmp_path):
+@pytest.mark.parametrize("name", ["typed_program.py", "typed_torch_program.py"])
+def test_a_typed_program_passes_mypy(tmp_path, name):
     pytest.importorskip("mypy")
-    program = pathlib.Path(__file__).with_name("typed_program.py")
+    if "torch" in name:
+        pytest.importorskip("torch")
+    program = pathlib.Path(__file__).with_name(name)
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, program]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def stub():
-    return ast.parse((PACKAGE / "__init__.pyi").read_text())
+def stub(folder=""):
+    return ast.parse((PACKAGE / folder / "__init__.pyi").read_text())
 
 
 def arguments(node):
@@ -87,3 +90,30 @@ def test_stubs_of_encodings_have_the_real_methods(cls):
 
 def test_the_package_says_that_it_is_typed():
     assert (PACKAGE / "py.typed").exists() and (PACKAGE / "_locant.pyi").exists()
+
+
+# --- locant.torch --------------------------------------------------------------------------------
+
+
+def typed(node, name):
+    """The functions or methods of that name in a stub or one of its classes."""
+    return [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == name]
+
+
+def test_stubs_of_torch_are_complete():
+    torch = pytest.importorskip("locant.torch", exc_type=ImportError)
+    classes = {n.name: n for n in stub("torch").body if isinstance(n, ast.ClassDef)}
+    for name in torch.__all__:
+        real = getattr(torch, name)
+        if inspect.isfunction(real):
+            assert typed(stub("torch"), name)
+            for node in typed(stub("torch"), name):
+                given = arguments(node)
+                if given.get("return_lse", "") is None:
+                    given["return_lse"] = "False"
+                assert given == real_arguments(real), name
+        elif name != "Encoding":
+            (node,) = typed(classes[name], "__init__")
+            given = arguments(node)
+            given.pop("self")
+            assert given == real_arguments(real), name

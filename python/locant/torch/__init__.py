@@ -8,10 +8,10 @@ The ops are torch.ops.locant.attention, embed and rotate: torch.compile and torc
 one node. Everything runs on the CPU.
 """
 
-from locant.torch import _input_ops, _ops
 from locant.torch._functional import attention, embed, rotate
 from locant.torch._modules import Encoding, encodings
 from locant.torch._multihead import MultiheadAttention
+from locant.torch._threads import use_torch_threads
 
 # locant.torch.T5, locant.torch.Shaw, ...: one module for each encoding of the registry.
 globals().update({cls.__name__: cls for cls in encodings().values()})
@@ -23,5 +23,6 @@ __all__ = [
     "embed",
     "encodings",
     "rotate",
+    "use_torch_threads",
     *(cls.__name__ for cls in encodings().values()),
 ]

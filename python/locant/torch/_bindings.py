@@ -34,8 +34,8 @@ _KEPT = 256
 
 
 class bound:
-    """with bound(specification, parameters) as (encoding, names): the C++ encoding with these tensors
-    as its parameters, and their names."""
+    """with bound(specification, parameters) as (encoding, names): the C++ encoding with these
+    tensors as its parameters, and their names."""
 
     __slots__ = ("item", "key", "parameters")
 

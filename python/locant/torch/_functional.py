@@ -48,8 +48,8 @@ def attention(
 
     encoding            may be a module of locant.torch, too
     dropout_p, training probability of dropping a pair, 0 <= p < 1, if training
-    dropout_seed        an integer or int64 tensor: the same pairs for the same seed; None: drawn from
-                        torch's generator
+    dropout_seed        an integer or int64 tensor: the same pairs for the same seed; None: drawn
+                        from torch's generator
     key_padding_mask    (B, Lk) bool, True at keys that nobody sees, as in torch.nn
     side_by_side        the result lies in memory as (B, Lq, H, dv): joining the heads costs nothing
     """
@@ -69,7 +69,7 @@ def attention(
         _integers("lengths", lengths),
         _integers("k_lengths", k_lengths),
         _check_padding(key_padding_mask),
-        sequences if isinstance(sequences, torch.Tensor) else _rows(sequences),
+        _rows(sequences),
         _integers("q_positions", q_positions),
         _integers("k_positions", k_positions),
         _integers("q_segments", q_segments),
@@ -99,7 +99,14 @@ def _seed(dropout_p, seed):
 
 
 def embed(x, encoding, *, start=0, positions=None, pads=None):
-    """x + PE for x (B, L, D), with gradients; float16 and bfloat16 are computed in float32."""
+    """x + PE, with gradients of x and of the encoding's parameters.
+
+    x           (B, L, D); float16 and bfloat16 are computed in float32
+    encoding    one that is added to the input: sinusoidal or learned
+    start       position of the first token: the length of a cache
+    positions   (L) or (B, L): rows of PE, as they are, instead
+    pads        (B, L) bool, True at padding: for encodings with a padding_idx
+    """
     _check_tensor("x", x)
     key, parameters = _split(encoding, x)
     positions, pads = _integers("positions", positions), _tensor(pads)
@@ -111,7 +118,12 @@ def embed(x, encoding, *, start=0, positions=None, pads=None):
 def rotate(
     x, encoding, *, start=0, positions=None, length=0, side="q", origin=0, inverse=False
 ):
-    """locant.Rope.rotate with gradients; float16 and bfloat16 are computed in float32."""
+    """x with its rows turned by their positions, with gradients of any order.
+
+    x           (B, H, L, d); float16 and bfloat16 are computed in float32
+    encoding    a Rope
+    start, positions, length, side, origin, inverse     as in locant.Rope.rotate
+    """
     _check_tensor("x", x)
     key, _ = _split(encoding, x)
     rest = (_integers("positions", positions), start, length, side, origin, inverse)
@@ -167,7 +179,10 @@ def _integers(name, x):
 
 def _rows(sequences):
     """-> (N, 8)"""
-    return None if sequences is None else torch.from_numpy(_sequences(sequences))
+    if sequences is None or isinstance(sequences, torch.Tensor):
+        _check_tensor("sequences", sequences)
+        return sequences
+    return torch.from_numpy(_sequences(sequences))
 
 
 def _check_padding(mask):

@@ -71,11 +71,11 @@ class Encoding(torch.nn.Module):
         return _functional.attention(q, k, v, self, **options)
 
     def forward(self, q, k, v, **options):
-        """attention; for encodings that are added to the input: embed."""
+        """The same as attention; encodings that are added to the input have embed here."""
         return _functional.attention(q, k, v, self, **options)
 
     def extra_repr(self):
-        """The fields, as arguments."""
+        """The fields as arguments."""
         return ", ".join(f"{name}={value!r}" for name, value in self._fields.items())
 
 
@@ -87,7 +87,7 @@ class _AbsoluteMethods:
         return _functional.embed(x, self, start=start, positions=positions, pads=pads)
 
     def forward(self, x, *, start=0, positions=None, pads=None):
-        """embed."""
+        """The same as embed: x + PE."""
         return _functional.embed(x, self, start=start, positions=positions, pads=pads)
 
 
@@ -111,7 +111,7 @@ class _RopeMethods:
 
 
 def _field(name, doc):
-    return property(lambda self: self._fields[name], doc=doc)
+    return property(lambda self: self._fields[name], doc=f"The field {name}: {doc}")
 
 
 def _signature(entry):

@@ -187,6 +187,8 @@ def _attention_backward_cpu(encoding, q, k, v, parameters, out, lse, dout, dlse,
     options = Options(*options)
     if dout is None:
         dout = torch.zeros_like(out)
+    if dlse is not None:
+        dlse = dlse.masked_fill(lse == -torch.inf, 0)  # of queries that see nothing
     if dlse is None or not dlse.any():
         return _gradients(encoding, q, k, v, parameters, out, lse, dout, options)
     # dS = P∘(dO·(V + value terms)ᵀ - <dO, O>), and lse adds P·dlse. All is linear in dO, so that is
@@ -269,7 +271,8 @@ def _attention_autograd(keyset, encoding, q, k, v, parameters, *options):
             "it, or use an encoding whose parameters are the bias"
         )
     named = Options(*options)
-    if (named.q_positions is not None or named.k_positions is not None) and adds_to_scores(encoding):
+    ids_given = named.q_positions is not None or named.k_positions is not None
+    if ids_given and adds_to_scores(encoding):
         raise ValueError(
             "[attention] gradients with q_positions or k_positions are computed only for encodings "
             "without score terms, such as none and rope; use q_start, k_start or sequences"
@@ -287,8 +290,8 @@ class _NoSecondDerivative(torch.autograd.Function):
         raise RuntimeError("[attention] second derivatives are not computed")
 
 
-def _attention_backward_autograd(keyset, encoding, q, k, v, parameters, out, lse, dout, dlse, *rest):
-    arguments = (encoding, q, k, v, parameters, out, lse, dout, dlse, *rest)
+def _attention_backward_autograd(keyset, *arguments):
+    _, q, k, v, parameters, _, _, dout, dlse, *_ = arguments
     tensors = (q, k, v, dout, dlse, *parameters)
     if _records(*tensors):
         return list(_NoSecondDerivative.apply((keyset, *arguments), *tensors))
