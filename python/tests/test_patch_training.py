@@ -9,6 +9,15 @@ import hf_models  # noqa: E402
 
 import locant  # noqa: E402
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Small models: two pools of threads would mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 CHECKPOINTED = ["bert", "deberta", "deberta_v2", "llama", "roberta", "t5", "mt5", "umt5"]
 
 
@@ -29,6 +38,8 @@ def worst(ours, theirs):
 @pytest.mark.parametrize("family", CHECKPOINTED)
 def test_gradient_checkpointing_changes_nothing(family, reentrant):
     """Dropout included: the seed of the second forward is the first's."""
+    if (family, reentrant) == ("deberta_v2", True):
+        return _reentrant_deberta()
     model, arguments = case(family)
     model.train()
     locant.patch(model)
@@ -45,9 +56,30 @@ def test_gradient_checkpointing_changes_nothing(family, reentrant):
     assert worst(again, gradients) < 1e-5
 
 
-@pytest.mark.parametrize("family", sorted(hf_models.CASES))
+def _reentrant_deberta():
+    """The original cannot: all layers share the graph of the normed table, and the first backward
+    frees it. Patched, it says the same."""
+    model, arguments = case("deberta_v2")
+    model.train()
+    model.gradient_checkpointing_enable({"use_reentrant": True})
+    model.enable_input_require_grads()
+    for step in (lambda: None, lambda: locant.patch(model)):
+        step()
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            hf_models.gradients(model, arguments)
+
+
+ONE_LAYER = {
+    **dict.fromkeys(("t5", "mt5", "umt5"), {"num_layers": 1}),
+    "xlnet": {"n_layer": 1},
+}
+
+
+@pytest.mark.parametrize("family", sorted(set(hf_models.CASES) - {"mt5", "roberta"}))
 def test_the_whole_model_compiles_without_a_graph_break(family):
-    model, arguments = case(family, 1 if family == "t5" else 0)
+    """mT5 and RoBERTa share the code of T5 and BERT."""
+    one = ONE_LAYER.get(family, {"num_hidden_layers": 1})
+    model, arguments = case(family, **one)
     if "use_cache" in model.config.to_dict():
         arguments["use_cache"] = False  # caches are not part of the graph in question
     if family == "xlnet":
@@ -59,7 +91,8 @@ def test_the_whole_model_compiles_without_a_graph_break(family):
     calls = locant.stats()
     found, again = _compiled_gradients(compiled, model, arguments)
     after = locant.stats()
-    assert after.fused_calls > calls.fused_calls and after.backward_calls > calls.backward_calls
+    assert after.fused_calls == calls.fused_calls + 1
+    assert after.backward_calls == calls.backward_calls + 1
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
     assert worst(again, gradients) < 1e-4
 
@@ -75,7 +108,7 @@ def _compiled_gradients(compiled, model, arguments):
 
 
 def test_inductor_compiles_it_too_for_any_length():
-    model, arguments = case("deberta_v2")
+    model, arguments = case("deberta_v2", num_hidden_layers=1)
     locant.patch(model)
     torch._dynamo.reset()
     compiled = torch.compile(model, fullgraph=True, dynamic=True)
@@ -84,7 +117,7 @@ def test_inductor_compiles_it_too_for_any_length():
             part = {name: x[:, :length] for name, x in arguments.items()}
             calls = locant.stats().fused_calls
             found = compiled(**part).last_hidden_state * part["attention_mask"][..., None]
-            assert locant.stats().fused_calls == calls + 2
+            assert locant.stats().fused_calls == calls + 1
             torch.testing.assert_close(found, hf_models.result(model, part), rtol=0, atol=1e-5)
 
 
@@ -118,9 +151,10 @@ def _dropout(family):
     return {"attention_probs_dropout_prob": 0.4, "hidden_dropout_prob": 0.0}
 
 
-@pytest.mark.parametrize("family", ["bert", "deberta", "deberta_v2", "llama", "mpnet"])
-def test_the_average_over_dropout_is_the_gradient_of_no_other_function(family):
-    """A directional derivative by differences, with the same seed, is what backward gives."""
+@pytest.mark.parametrize("family", ["bert", "deberta_v2", "mpnet"])
+def test_backward_drops_the_pairs_that_forward_dropped(family):
+    """A directional derivative by differences, with the same seed, is what backward gives. In
+    float64, so only for models whose code does not round to float32 in between."""
     model, arguments = case(family, **_dropout(family))
     model.double().train()
     locant.patch(model)

@@ -144,9 +144,9 @@ def test_a_mask_of_pairs_is_the_encoder_s(family):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["deberta", "deberta_v2", "bert", "llama", "t5"])
+@pytest.mark.parametrize("family", ["deberta", "deberta_v2"])
 def test_one_mask_for_all_texts(family):
-    model, arguments = case(family, attn_implementation="eager")
+    model, arguments = case(family)
     arguments["attention_mask"] = arguments["attention_mask"][1:2]
     with torch.no_grad():
         expected = hf_models.result(model, arguments)
@@ -296,7 +296,7 @@ def test_xlnet_with_memory(index):
         torch.testing.assert_close(b, a, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("index, memory", [(0, False), (0, True), (2, False)])
+@pytest.mark.parametrize("index, memory", [(0, False), (0, True), (2, True)])
 @pytest.mark.parametrize("permuted", [False, True])
 def test_xlnet_s_two_streams(index, memory, permuted):
     settings = hf_models.CASES["xlnet"][index][1]
@@ -320,5 +320,7 @@ def test_xlnet_s_two_streams(index, memory, permuted):
         results.append((logits.detach(), {n: p.grad.clone() for n, p in model.named_parameters()}))
     (theirs, their_gradients), (ours, our_gradients) = results
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-4)
+    largest = max(g.norm() for g in their_gradients.values())
     for name, grad in their_gradients.items():
-        assert (our_gradients[name] - grad).norm() <= 1e-3 * max(grad.norm(), 1e-3), name
+        apart = (our_gradients[name] - grad).norm()
+        assert apart <= 1e-3 * max(grad.norm(), 1e-4 * largest), name
