@@ -76,19 +76,26 @@ def draw(theirs: list[float], ours: list[float]) -> str:
     for i in range(5):
         loss = top * i / 4
         parts.append(f'<path class="grid" d="M{LEFT} {y(loss):.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text x="{LEFT - 8}" y="{y(loss) + 4:.1f}" text-anchor="end">{loss:.2f}</text>')
+        place = f'x="{LEFT - 8}" y="{y(loss) + 4:.1f}" text-anchor="end"'
+        parts.append(f"<text {place}>{loss:.2f}</text>")
     for step in (0, 25, 50, 75, 99):
-        parts.append(f'<text x="{x(step):.1f}" y="{HEIGHT - 18}" text-anchor="middle">{step}</text>')
+        place = f'x="{x(step):.1f}" y="{HEIGHT - 18}" text-anchor="middle"'
+        parts.append(f"<text {place}>{step}</text>")
     # The wide line shows on both sides of the narrow one where they agree.
-    parts.append(f'<path class="line" style="stroke-width:7;opacity:.45" stroke="#d55e00" d="{path(theirs)}"/>')
-    parts.append(f'<path class="line ours" style="stroke-width:1.5" d="{path(ours)}"/>')
-    parts.append(f'<text x="{LEFT + 12}" y="{HEIGHT - BOTTOM - 30}" style="fill:#d55e00">Hugging Face (wide)</text>')
-    parts.append(f'<text class="ours" x="{LEFT + 12}" y="{HEIGHT - BOTTOM - 12}">patched (narrow)</text></svg>')
+    wide, narrow = 'style="stroke-width:7;opacity:.45" stroke="#d55e00"', 'style="stroke-width:1.5"'
+    bottom = HEIGHT - BOTTOM
+    parts += [
+        f'<path class="line" {wide} d="{path(theirs)}"/>',
+        f'<path class="line ours" {narrow} d="{path(ours)}"/>',
+        f'<text x="{LEFT + 12}" y="{bottom - 30}" style="fill:#d55e00">Hugging Face (wide)</text>',
+        f'<text class="ours" x="{LEFT + 12}" y="{bottom - 12}">patched (narrow)</text></svg>',
+    ]
     return "\n".join(parts) + "\n"
 
 
 def main() -> None:
     target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images/patch_losses.svg")
+    torch.set_num_threads(1)  # the model is small
     theirs, ours = train(False), train(True)
     target.write_text(draw(theirs, ours))
     apart = max(abs(a - b) for a, b in zip(theirs, ours, strict=True))

@@ -167,20 +167,14 @@ def test_a_refused_part_does_not_keep_others_from_being_replaced():
         assert torch.equal(hf_models.result(model[0], arguments), before)
 
 
-def snapshot(model):
-    return [
-        (type(m), {n: x for n, x in m.__dict__.items() if n[0] != "_" or n == "_parameters"})
-        for m in model.modules()
-    ]
-
-
 @pytest.mark.parametrize("family", sorted(hf_models.CASES))
 def test_unpatch_restores_the_model(family):
     model = small(family)
     arguments = hf_models.inputs(model, "right", 30)
     with torch.no_grad():
         expected = hf_models.result(model, arguments)
-        classes, configs = [type(m) for m in model.modules()], [getattr(m, "config", None) for m in model.modules()]
+        classes = [type(m) for m in model.modules()]
+        configs = [getattr(m, "config", None) for m in model.modules()]
         names = [set(m.__dict__) for m in model.modules()]
         implementation = model.config._attn_implementation
         state = {name: x.clone() for name, x in model.state_dict().items()}
@@ -188,7 +182,8 @@ def test_unpatch_restores_the_model(family):
         hf_models.result(model, arguments)
         locant.unpatch(model)
         assert [type(m) for m in model.modules()] == classes
-        assert all(getattr(m, "config", None) is c for m, c in zip(model.modules(), configs, strict=True))
+        now = [getattr(m, "config", None) for m in model.modules()]
+        assert all(a is b for a, b in zip(now, configs, strict=True))
         assert [set(m.__dict__) for m in model.modules()] == names
         assert model.config._attn_implementation == implementation
         assert all(torch.equal(x, state[name]) for name, x in model.state_dict().items())
@@ -198,8 +193,7 @@ def test_unpatch_restores_the_model(family):
 
 
 def test_models_that_share_a_configuration_object_are_patched_one_by_one():
-    cls, settings, *_ = hf_models.CASES["mpnet"][0]
-    config = transformers.MPNetConfig(**settings)
+    config = transformers.MPNetConfig(**hf_models.CASES["mpnet"][0][1])
     first, second = transformers.MPNetModel(config).eval(), transformers.MPNetModel(config).eval()
     arguments = hf_models.inputs(first, "right", 30)
     with torch.no_grad():

@@ -256,7 +256,9 @@ def test_output_attentions_takes_the_model_s_own_path(family):
 # --- caches, memories, two streams ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family, index", [("t5", 1), ("mt5", 1), ("umt5", 1), ("llama", 5), ("bert", 1)])
+@pytest.mark.parametrize(
+    "family, index", [("t5", 1), ("mt5", 1), ("umt5", 1), ("llama", 5), ("bert", 1)]
+)
 @pytest.mark.parametrize("cache", [None, "static"])
 def test_generation_gives_the_same_tokens(family, index, cache):
     model, arguments = case(family, index, **({"pad_token_id": 0} if family == "llama" else {}))

@@ -42,32 +42,20 @@ def attention_forward(
                 f"[patch] {type(module).__name__} asks for {what} ({name}), which locant does not "
                 "compute; locant.unpatch(model) goes back to its own attention"
             )
+    if attention_mask is None and q_len > 1:  # what that means, the module or the call says
+        causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
+        attention_mask = Mask(causal=causal)
     # A dense bias comes from modules that chose the materialised path, such as T5's.
     if wants_attentions(module, kwargs) or kwargs.get("position_bias") is not None:
         cls = type(module) if getattr(module, "_locant", None) is None else module._locant.original
         eager = sys.modules[cls.__module__].eager_attention_forward
-        mask = attention_mask
-        if mask is None and _causal(module, is_causal, q_len):
-            mask = Mask(causal=True, q_start=k_len - q_len)
-        mask = added(mask, q_len, k_len, query.dtype)
-        return eager(
-            module, query, key, value, mask, scaling=scaling, dropout=dropout, **kwargs
-        )
-    options = {"scale": scaling}
-    if attention_mask is None and _causal(module, is_causal, q_len):
-        options.update(causal=True)
-        if k_len > q_len:  # a static cache before its first token: what follows is still empty
-            key, value = key[:, :, :q_len], value[:, :, :q_len]
+        mask = added(attention_mask, q_len, k_len, query.dtype)
+        return eager(module, query, key, value, mask, scaling=scaling, dropout=dropout, **kwargs)
     # dropout is 0 unless the module is in training
     out = attend(
-        query, key, value, None, attention_mask, dropout=dropout, training=True, **options
+        query, key, value, None, attention_mask, dropout=dropout, training=True, scale=scaling
     )
     return out.unflatten(-1, (query.shape[1], -1)), None
-
-
-def _causal(module, is_causal, q_len):
-    """Whether the lack of a mask means a causal one, as in transformers' own functions."""
-    return q_len > 1 and (getattr(module, "is_causal", False) if is_causal is None else is_causal)
 
 
 def wants_attentions(module, kwargs):

@@ -37,17 +37,19 @@ class DisentangledSelfAttention(_disentangled.Attention, original.DisentangledSe
     def _positions(self, rel_embeddings, length):
         """The encoding. Rows that texts of this length do not reach are not projected, unless the
         result is kept for texts of all lengths."""
-        key, most = self._locant.key, self.max_relative_positions if self._locant.key else 0
-        once = not (torch.is_grad_enabled() or self.training or torch.compiler.is_compiling())
-        if key is None or once or torch.compiler.is_compiling() or length >= most:
+        key = self._locant.key
+        if key is None:
+            return None
+        most = self.max_relative_positions
+        kept = not (torch.is_grad_enabled() or self.training)
+        if kept or torch.compiler.is_compiling() or length >= most:
             return self.encoded(key, rel_embeddings)
-        rows = rel_embeddings[most - length : most + length]
-        return self.encoded(self.key(0, length), rows)
+        return self.encoded(self.key(0, length), rel_embeddings[most - length : most + length])
 
     def projections(self):
         """The modules that make PK and PQ, those of them that are used."""
-        both = {"c2p": "pos_proj", "p2c": "pos_q_proj"}
-        return [getattr(self, name) for term, name in both.items() if term in self.pos_att_type]
+        both = (("c2p", "pos_proj"), ("p2c", "pos_q_proj"))
+        return [getattr(self, name) for term, name in both if term in self.pos_att_type]
 
     def scale_factor(self):
         """f counts everything in the list."""

@@ -37,11 +37,10 @@ class DisentangledSelfAttention(_disentangled.Attention, original.DisentangledSe
 
     def projections(self):
         """The modules that make PK and PQ, those of them that are used."""
-        both = {"c2p": self.key_proj, "p2c": self.query_proj}
-        if not self.share_att_key:
-            both = {"c2p": "pos_key_proj", "p2c": "pos_query_proj"}
-            both = {term: getattr(self, name, None) for term, name in both.items()}
-        return [module for term, module in both.items() if term in self.pos_att_type]
+        shared = ("key_proj", "query_proj")
+        names = shared if self.share_att_key else ("pos_key_proj", "pos_query_proj")
+        both = zip(("c2p", "p2c"), names, strict=True)
+        return [getattr(self, name) for term, name in both if term in self.pos_att_type]
 
     def scale_factor(self):
         """f counts the terms of the list, whether relative attention is on or not."""
