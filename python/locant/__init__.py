@@ -27,6 +27,7 @@ from locant._attention import (
 )
 from locant._encodings import Encoding, encodings
 from locant._locant import available_isas, isa, num_threads, set_isa, set_num_threads
+from locant._patch import patch, unpatch
 from locant._stats import Stats, stats
 from locant._two_stream import two_stream
 
@@ -52,6 +53,7 @@ __all__ = [
     "isa",
     "materialized",
     "num_threads",
+    "patch",
     "reference",
     "scores",
     "set_isa",
@@ -59,5 +61,6 @@ __all__ = [
     "shift_invariance",
     "stats",
     "two_stream",
+    "unpatch",
     *(cls.__name__ for cls in encodings().values()),
 ]

@@ -105,7 +105,7 @@ def _(_encoding, q, k, v, parameters, _out, _lse, _dout, _dlse, *options):
 # --- on the CPU ----------------------------------------------------------------------------------
 
 
-def _key_runs(key_padding, q):
+def key_runs(key_padding, q_len):
     """A padding mask (B, Lk) as sequences, if the keys of every row are one run; else None.
 
     Queries keep their rows and keys their positions, so the result is the mask's."""
@@ -117,7 +117,7 @@ def _key_runs(key_padding, q):
         return None
     rows = np.zeros((len(seen), 8), np.int64)  # in the order of locant.Sequence
     rows[:, 0] = np.arange(len(seen))
-    rows[:, 2] = q.shape[2]
+    rows[:, 2] = q_len
     rows[:, 3] = rows[:, 6] = begin
     rows[:, 4] = count
     return rows
@@ -135,7 +135,7 @@ def _padding(options, q, k):
         )
     simple = sequences is None and options.lengths is None and options.k_lengths is None
     if simple and not (options.prefix or options.q_start or options.k_start):
-        runs = _key_runs(hidden, q)
+        runs = key_runs(hidden, q.shape[2])
         if runs is not None:
             return view(mask), runs
     hidden = hidden[:, None, None]  # (B, 1, 1, Lk)
