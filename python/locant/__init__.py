@@ -25,6 +25,7 @@ from locant._attention import (
 )
 from locant._encodings import Encoding, encodings
 from locant._locant import available_isas, isa, num_threads, set_isa, set_num_threads
+from locant._models import Model, ModelInfo, ModelOutput, load
 from locant._stats import Stats, stats
 from locant._two_stream import two_stream
 
@@ -37,6 +38,9 @@ __all__ = [
     "AbsoluteScores",
     "Encoding",
     "Materialized",
+    "Model",
+    "ModelInfo",
+    "ModelOutput",
     "Sequence",
     "ShiftChange",
     "Stats",
@@ -46,6 +50,7 @@ __all__ = [
     "embed_reference",
     "encodings",
     "isa",
+    "load",
     "materialized",
     "num_threads",
     "reference",

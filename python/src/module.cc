@@ -11,6 +11,7 @@
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/isa.h"
+#include "model.h"
 #include "options.h"
 #include "rope.h"
 #include "two_stream.h"
@@ -28,6 +29,7 @@ NB_MODULE(_locant, module) {
   locant::python::bind_embed(module);
   locant::python::bind_analysis(module);
   locant::python::bind_two_stream(module);
+  locant::python::bind_model(module);
   locant::python::bind_command(module);
 
   module.def("isa", &locant::isa, "The instruction set that the kernels run now.");
