@@ -22,14 +22,15 @@ void check_shapes(const ModelInput& input) {
           "token_types has ", input.token_types.size(), " sequences but ids has ", count);
   require(input.starts.empty() || input.starts.size() == count, kScope, "starts has ",
           input.starts.size(), " entries but ids has ", count, " sequences");
-  for (size_t n = 0; n < count; ++n) {
+  for (size_t n = 0; n < count; ++n)
     require(!input.ids[n].empty(), kScope, "ids[", n, "] is empty: a sequence needs a token");
-    require(input.token_types.empty() || input.token_types[n].size() == input.ids[n].size(), kScope,
-            "token_types[", n, "] has ", input.token_types[n].size(), " entries but ids[", n,
-            "] has ", input.ids[n].size());
-    require(input.starts.empty() || (input.starts[n] >= 0 && input.starts[n] <= kMaxPosition),
-            kScope, "starts[", n, "] must be >= 0, got ", input.starts[n]);
-  }
+  for (size_t n = 0; n < input.token_types.size(); ++n)
+    require(input.token_types[n].size() == input.ids[n].size(), kScope, "token_types[", n,
+            "] has ", input.token_types[n].size(), " entries but ids[", n, "] has ",
+            input.ids[n].size());
+  for (size_t n = 0; n < input.starts.size(); ++n)
+    require(input.starts[n] >= 0 && input.starts[n] <= kMaxPosition, kScope, "starts[", n,
+            "] must be from 0 to ", kMaxPosition, ", got ", input.starts[n]);
 }
 
 void add_positions(const std::vector<int64_t>& ids, int64_t start, const PositionRule& rule,
