@@ -24,6 +24,17 @@ View heads_of(const View& m, int64_t begin, int64_t heads, int64_t dim) {
 
 }  // namespace
 
+View FloatBuffer::take(int64_t rows, int64_t cols) {
+  const int64_t size = rows * cols;
+  if (size > size_) {
+    data_.reset();
+    size_ = 0;
+    data_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(size));  // NOLINT
+    size_ = size;
+  }
+  return view(data_.get(), {rows, cols});
+}
+
 void EncoderLayer::attention(const View& q, const View& kv, std::span<const Sequence> sequences,
                              const View& out) const {
   const int64_t width = heads * head_dim;

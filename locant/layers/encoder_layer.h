@@ -20,19 +20,10 @@
 namespace locant::inline v0 {
 
 // Memory that grows and is used again; its contents are undefined.
-class FloatBuffer {
+class LOCANT_API FloatBuffer {
  public:
-  // Room for (rows, cols).
-  View take(int64_t rows, int64_t cols) {
-    const int64_t size = rows * cols;
-    if (size > size_) {
-      data_.reset();
-      data_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(size));
-      size_ = size;
-    }
-    return view(data_.get(), {rows, cols});
-  }
-  int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(float)); }
+  // Room for (rows, cols); what was taken before is gone.
+  View take(int64_t rows, int64_t cols);
 
  private:
   std::unique_ptr<float[]> data_;  // NOLINT: a vector would write zeros first

@@ -112,7 +112,8 @@ HeadKind head_of(const Config& config, const LoadOptions& options) {
   for (const auto& [kind, ending] : kClasses)
     if (architectures[0].ends_with(ending)) return kind;
   std::string known;
-  for (const auto& [_, ending] : kClasses) known += (known.empty() ? "" : ", ") + ("..." + std::string(ending));
+  for (const auto& [_, ending] : kClasses)
+    known.append(known.empty() ? "..." : ", ...").append(ending);
   config.reject("architectures", "names '" + architectures[0] + "', but known are " + known +
                                      "; a head can be chosen when loading");
 }
