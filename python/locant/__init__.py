@@ -27,6 +27,7 @@ from locant._attention import (
 )
 from locant._encodings import Encoding, encodings
 from locant._locant import available_isas, isa, num_threads, set_isa, set_num_threads
+from locant._models import Model, ModelInfo, ModelOutput, load
 from locant._patch import patch, unpatch
 from locant._stats import Stats, stats
 from locant._two_stream import two_stream
@@ -41,6 +42,9 @@ __all__ = [
     "Encoding",
     "Gradients",
     "Materialized",
+    "Model",
+    "ModelInfo",
+    "ModelOutput",
     "Sequence",
     "ShiftChange",
     "Stats",
@@ -51,6 +55,7 @@ __all__ = [
     "embed_reference",
     "encodings",
     "isa",
+    "load",
     "materialized",
     "num_threads",
     "patch",

@@ -12,6 +12,7 @@
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/isa.h"
+#include "model.h"
 #include "openmp.h"
 #include "options.h"
 #include "rope.h"
@@ -31,6 +32,7 @@ NB_MODULE(_locant, module) {
   locant::python::bind_gradients(module);
   locant::python::bind_analysis(module);
   locant::python::bind_two_stream(module);
+  locant::python::bind_model(module);
   locant::python::bind_command(module);
   locant::python::bind_openmp(module);
 

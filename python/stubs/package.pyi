@@ -47,6 +47,47 @@ class Stats(NamedTuple):
     backward_tiles: int
     materialized_calls: int
 
+class ModelInfo(NamedTuple):
+    model_type: str
+    head: str
+    encoding: str
+    vocab_size: int
+    hidden_size: int
+    layers: int
+    heads: int
+    intermediate_size: int
+    token_types: int
+    max_length: int | None
+    parameters: int
+    bytes: int
+    enhanced_mask_decoder: bool
+    per_token: bool
+    labels: list[str]
+
+class ModelOutput(dict[str, Any]):
+    last_hidden_state: Any
+    pooler_output: Any
+    logits: Any
+    start_logits: Any
+    end_logits: Any
+
+class Model:
+    path: str
+    info: ModelInfo
+    def __call__(
+        self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None
+    ) -> ModelOutput: ...
+    def embed(
+        self,
+        input_ids: Any,
+        attention_mask: Any = None,
+        token_type_ids: Any = None,
+        normalize: bool = True,
+    ) -> Any: ...
+    def encode(self, texts: str | Iterable[str], normalize: bool = True) -> Any: ...
+
+def load(path: Any, head: str | None = None, mask_decoder: str = "auto") -> Model: ...
+
 class AbsoluteScores(NamedTuple):
     content_content: Any
     content_position: Any

@@ -1,0 +1,171 @@
+#include "locant/kernels/linear.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#include "locant/core/executor.h"
+#include "locant/core/overlap.h"
+#include "locant/kernels/isa_dispatch.h"
+#include "locant/kernels/matmul_tile.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "locant/kernels/linear.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+
+#include "hwy/highway.h"
+#include "locant/kernels/linear-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace locant::inline v0 {
+namespace HWY_NAMESPACE {
+
+void RunLinear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options,
+               const View& y, const MatmulTile& tile) {
+  LinearKernel(x, w, options, y, tile).run();
+}
+
+void RunPackPanel(const PackedMatrix& w, int64_t panel, const std::vector<WeightRow>& rows) {
+  PackPanel(w, panel, rows);
+}
+
+int64_t PanelWidth() {
+  return static_cast<int64_t>(kPanel<float>);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace HWY_NAMESPACE
+}  // namespace locant::inline v0
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace locant::inline v0 {
+
+HWY_EXPORT(RunLinear);
+HWY_EXPORT(RunPackPanel);
+HWY_EXPORT(PanelWidth);
+
+namespace {
+
+constexpr const char* kScope = "linear";
+
+// A tile's rows of x and y stay in the second-level cache: 144·(256 + 384) floats.
+constexpr int64_t kTileRows = 144;
+constexpr int64_t kTileCols = 384;
+constexpr int64_t kItemsPerThread = 4;  // so that threads end together
+constexpr size_t kHugePage = size_t{2} << 20;
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Large matrices on huge pages, where the system has them: every product walks through them.
+float* allocate(size_t bytes) {
+  const size_t alignment = bytes >= kHugePage ? kHugePage : size_t{128};
+  bytes = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
+  void* data = std::aligned_alloc(alignment, bytes);
+  if (data == nullptr) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+  if (alignment == kHugePage) static_cast<void>(madvise(data, bytes, MADV_HUGEPAGE));
+#endif
+  return static_cast<float*>(data);
+}
+
+// Sizes of the rectangles that y (rows, panels of `panel` columns) is cut into. The bits of the
+// result do not depend on them.
+struct Cut {
+  int64_t rows = 1, panels = 1;  // of one item
+};
+
+Cut cut(int64_t rows, int64_t panels, int64_t panel) {
+  const int64_t items = kItemsPerThread * executor()->concurrency();
+  // Rows in equal parts of whole groups of the micro-kernel.
+  constexpr int64_t kGroup = 6;
+  const int64_t down = ceil_div(rows, kTileRows);
+  Cut out;
+  out.rows = ceil_div(ceil_div(rows, down), kGroup) * kGroup;
+  const int64_t across = std::max(ceil_div(panels * panel, kTileCols), ceil_div(items, down));
+  out.panels = std::max<int64_t>(1, ceil_div(panels, across));
+  return out;
+}
+
+void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& options, const View& y) {
+  require(x.rank == 2 && y.rank == 2 && x.shape[1] == w.depth() && y.shape[1] == w.rows() &&
+              x.shape[0] == y.shape[0],
+          kScope, "shapes must be (M, K), (N, K) and (M, N), got ", shape_text(x), ", (", w.rows(),
+          ", ", w.depth(), ") and ", shape_text(y));
+  const ConstView& residual = options.residual;
+  require(!residual || (residual.rank == 2 && residual.shape == y.shape), kScope, "residual is ",
+          shape_text(residual), " but y is ", shape_text(y));
+  for (const ConstView& view : {x, ConstView(y), residual})
+    require(!view || (view.dtype == DType::f32 && (view.strides[1] == 1 || view.shape[1] <= 1)),
+            kScope, "x, y and residual must be f32 with rows of contiguous elements");
+  require(!may_overlap(y, x) && !may_overlap(y, residual), kScope,
+          "y overlaps x or residual in memory");
+}
+
+}  // namespace
+
+void PackedMatrix::Free::operator()(float* p) const {
+  std::free(p);  // NOLINT(cppcoreguidelines-no-malloc): from aligned_alloc
+}
+
+size_t PackedMatrix::bytes() const {
+  return static_cast<size_t>(panels() * panel_ * (depth_ + 1)) * sizeof(float);
+}
+
+PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const ConstView> biases)
+    : isa_(isa_index()) {
+  require(!weights.empty() && (biases.empty() || biases.size() == weights.size()), kScope, "got ",
+          weights.size(), " pieces of weights and ", biases.size(), " of biases");
+  depth_ = weights[0].shape[1];
+  std::vector<WeightRow> rows;
+  for (size_t piece = 0; piece < weights.size(); ++piece) {
+    const ConstView& w = weights[piece];
+    require(w.rank == 2 && w.shape[1] == depth_ && is_floating(w.dtype), kScope,
+            "pieces of weights must be (n, ", depth_, ") of a floating type, got ", shape_text(w));
+    for (int64_t n = 0; n < w.shape[0]; ++n)
+      rows.push_back({w.row(n, 0, 0), w.dtype, w.strides[0], w.strides[1], piece});
+  }
+  rows_ = static_cast<int64_t>(rows.size());
+  require(rows_ >= 1 && depth_ >= 1, kScope, "weights must not be empty, got (", rows_, ", ",
+          depth_, ")");
+  panel_ = (*(HWY_DISPATCH_TABLE(PanelWidth)[isa_]))();
+  bias_.assign(static_cast<size_t>(panels() * panel_), 0.0f);
+  int64_t at = 0;
+  for (size_t piece = 0; piece < biases.size(); ++piece) {
+    const ConstView& b = biases[piece];
+    const int64_t count = weights[piece].shape[0];
+    require(!b || (b.rank == 1 && b.shape[0] == count), kScope, "a bias is ", shape_text(b),
+            " but its weights have ", count, " rows");
+    for (int64_t n = 0; b && n < count; ++n) bias_[at + n] = static_cast<float>(element(b, n));
+    at += count;
+  }
+  data_.reset(allocate(static_cast<size_t>(panels() * panel_ * depth_) * sizeof(float)));
+  const auto pack = HWY_DISPATCH_TABLE(RunPackPanel)[isa_];
+  executor()->parallel_for(panels(), [&](int64_t p, int) { (*pack)(*this, p, rows); });
+}
+
+void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options,
+            const View& y) {
+  check(x, w, options, y);
+  const int64_t rows = y.shape[0];
+  if (rows == 0) return;
+  const Cut size = cut(rows, w.panels(), w.panel());
+  const int64_t across = ceil_div(w.panels(), size.panels), down = ceil_div(rows, size.rows);
+  const auto run = HWY_DISPATCH_TABLE(RunLinear)[w.isa()];
+  executor()->parallel_for(across * down, [&](int64_t index, int) {
+    MatmulTile tile;
+    tile.row_begin = index / across * size.rows;
+    tile.row_end = std::min(tile.row_begin + size.rows, rows);
+    tile.col_begin = index % across * size.panels * w.panel();
+    tile.col_end = std::min(tile.col_begin + size.panels * w.panel(), w.rows());
+    (*run)(x, w, options, y, tile);
+  });
+}
+
+}  // namespace locant::inline v0
+#endif

@@ -1,0 +1,68 @@
+// y = activation(x·Wᵀ + b) + residual, with W packed once.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "locant/core/view.h"
+#include "locant/kernels/activation.h"
+
+namespace locant::inline v0 {
+
+// A row of W in the memory of the piece that it came with.
+struct WeightRow {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t row_stride = 0, col_stride = 0;
+  size_t piece = 0;
+};
+
+// W (N, K) float32 as the micro-kernel reads it, with its bias:
+//   for each block of the depth: (panels, depth of the block, panel), the last panel filled up with
+//   zeros. The width of a panel depends on the instruction set, so the one that packed it runs it.
+class PackedMatrix {
+ public:
+  // W's rows come in pieces (n_i, K), their biases in pieces (n_i); no biases at all means zeros.
+  // Both are f32 with any strides, or f16, bf16 or f64.
+  PackedMatrix(std::span<const ConstView> weights, std::span<const ConstView> biases);
+
+  int64_t rows() const { return rows_; }    // N
+  int64_t depth() const { return depth_; }  // K
+  size_t isa() const { return isa_; }
+  int64_t panel() const { return panel_; }
+  int64_t panels() const { return (rows_ + panel_ - 1) / panel_; }
+  size_t bytes() const;
+
+  // Depth per block: a panel of it is half a first-level cache.
+  static constexpr int64_t kDepthBlock = 256;
+
+  // Panel `p` of the block of the depth that starts at t.
+  const float* at(int64_t t, int64_t p) const {
+    return data_.get() + panels() * panel_ * t + p * panel_ * std::min(kDepthBlock, depth_ - t);
+  }
+  const float* bias() const { return bias_.data(); }  // (panels·panel)
+
+ private:
+  struct Free {
+    void operator()(float* p) const;
+  };
+  int64_t rows_ = 0, depth_ = 0, panel_ = 0;
+  size_t isa_ = 0;
+  std::unique_ptr<float, Free> data_;
+  std::vector<float> bias_;
+};
+
+struct LinearOptions {
+  Activation activation = Activation::none;
+  ConstView residual = {};  // (M, N), added after the activation
+};
+
+// y (M, N) = activation(x (M, K)·Wᵀ + b) + residual; float32, rows of contiguous elements. Threaded;
+// the bits of a row depend neither on the number of threads nor on the other rows.
+void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options, const View& y);
+
+}  // namespace locant::inline v0

@@ -1,0 +1,92 @@
+#include "locant/layers/encoder_layer.h"
+
+#include <algorithm>
+
+#include "locant/layers/attend.h"
+
+namespace locant::inline v0 {
+namespace {
+
+// Columns [begin, begin + count) of a matrix.
+View columns(const View& m, int64_t begin, int64_t count) {
+  View out = m;
+  out.data = m.at<float>(0, begin);
+  out.shape[1] = count;
+  return out;
+}
+
+// Columns of a matrix (T, ...) as the heads of one batch row: (1, H, T, d).
+View heads_of(const View& m, int64_t begin, int64_t heads, int64_t dim) {
+  const int64_t shape[] = {1, heads, m.shape[0], dim};
+  const int64_t strides[] = {0, dim, m.strides[0], 1};
+  return View(m.at<float>(0, begin), DType::f32, shape, strides);
+}
+
+}  // namespace
+
+View FloatBuffer::take(int64_t rows, int64_t cols) {
+  const int64_t size = rows * cols;
+  if (size > size_) {
+    data_.reset();
+    size_ = 0;
+    data_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(size));  // NOLINT
+    size_ = size;
+  }
+  return view(data_.get(), {rows, cols});
+}
+
+void EncoderLayer::attention(const View& q, const View& kv, std::span<const Sequence> sequences,
+                             const View& out) const {
+  const int64_t width = heads * head_dim;
+  const View queries = heads_of(q, 0, heads, head_dim);
+  const View keys = heads_of(kv, width, heads, head_dim);
+  const View values = heads_of(kv, 2 * width, heads, head_dim);
+  const View result = heads_of(out, 0, heads, head_dim);
+  AttendOptions options;
+  options.sequences = sequences;
+  options.scale = scale;
+  if (talking_logits || talking_probabilities) {
+    attend_materialized(queries, keys, values, *encoding, options,
+                        {.talking_logits = talking_logits,
+                         .talking_probabilities = talking_probabilities,
+                         .keep = false},
+                        result);
+  } else {
+    attend(queries, keys, values, *encoding, options, result);
+  }
+}
+
+void EncoderLayer::run(const ConstView& x, std::span<const Sequence> sequences,
+                       EncoderScratch& scratch, const View& y) const {
+  run(x, x, sequences, scratch, y);
+}
+
+void EncoderLayer::run(const ConstView& x, const ConstView& memory,
+                       std::span<const Sequence> sequences, EncoderScratch& scratch,
+                       const View& y) const {
+  const int64_t tokens = x.shape[0], width = heads * head_dim, inner = up.outputs();
+  const bool own = memory.data == x.data;
+  const int64_t parts = own ? 4 : 7;  // q, k, v and the context; q apart from the memory's k and v
+  const View wide = scratch.wide.take(tokens, std::max(parts * width, inner));
+  const auto part = [&](int64_t begin, int64_t count) {
+    return view(wide.at<float>() + tokens * width * begin, {tokens, width * count});
+  };
+  const View kv = part(0, 3), context = part(3, 1);
+  qkv.run(memory, kv);
+  View q = kv;
+  if (!own) {
+    q = part(4, 3);
+    qkv.run(x, q);
+  }
+  attention(columns(q, 0, width), kv, sequences, context);
+  output.run(context, y, {.activation = Activation::none, .residual = x});
+  output_norm.run(y, y);
+
+  const View hidden = view(wide.at<float>(), {tokens, inner});
+  up.run(y, hidden, {.activation = activation, .residual = {}});
+  const View sum = scratch.narrow.take(tokens, y.shape[1]);
+  down.run(hidden, sum, {.activation = Activation::none, .residual = y});
+  norm.run(sum, y);
+}
+
+}  // namespace locant::inline v0

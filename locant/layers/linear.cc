@@ -1,0 +1,43 @@
+#include "locant/layers/linear.h"
+
+#include "locant/core/executor.h"
+#include "locant/kernels/linear.h"
+#include "locant/kernels/matmul.h"
+
+namespace locant::inline v0 {
+
+Linear::Linear(const ConstView& weight, const ConstView& bias)
+    : Linear(std::span(&weight, 1), std::span(&bias, 1)) {}
+
+Linear::Linear(std::span<const ConstView> weights, std::span<const ConstView> biases)
+    : packed_(std::make_shared<const PackedMatrix>(weights, biases)) {}
+
+int64_t Linear::inputs() const {
+  return packed_->depth();
+}
+
+int64_t Linear::outputs() const {
+  return packed_->rows();
+}
+
+int64_t Linear::bytes() const {
+  return static_cast<int64_t>(packed_->bytes());
+}
+
+void Linear::run(const ConstView& x, const View& y, const LinearSteps& steps) const {
+  linear(x, *packed_, {.activation = steps.activation, .residual = steps.residual}, y);
+}
+
+void project(const ConstView& x, const ConstView& weight, const ConstView& bias, const View& out) {
+  matmul(x, weight, out);
+  if (!bias) return;
+  require(bias.rank == 1 && bias.shape[0] == out.shape[1] && bias.dtype == DType::f32 &&
+              out.dtype == DType::f32,
+          "linear", "bias must be f32 (", out.shape[1], "), got ", shape_text(bias));
+  executor()->parallel_for(out.shape[0], [&](int64_t row, int) {
+    float* y = out.at<float>(row);
+    for (int64_t n = 0; n < out.shape[1]; ++n) y[n * out.strides[1]] += *bias.at<float>(n);
+  });
+}
+
+}  // namespace locant::inline v0

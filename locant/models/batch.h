@@ -1,0 +1,33 @@
+// The tokens of a call, all sequences one after the other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "locant/models/model.h"
+#include "locant/terms/problem.h"
+
+namespace locant::inline v0 {
+
+// Where the position of a token comes from.
+struct PositionRule {
+  int64_t table_rows = 0;  // of the learned positions; 0: there are none, any length will do
+  // RoBERTa: positions count tokens that are not padding, from padding + 1; padding stands at
+  // `padding`. Without it, a token's position is its sequence's start plus its index.
+  std::optional<int64_t> padding = {};
+};
+
+struct Batch {
+  std::vector<int64_t> ids, token_types, positions;  // (T); positions empty if the rule has none
+  std::vector<int64_t> offsets;                      // (N + 1)
+  std::vector<int64_t> firsts;                       // (N) row of each sequence's first token
+  std::vector<Sequence> sequences;                   // (N)
+
+  int64_t tokens() const { return offsets.back(); }
+};
+
+// Fails by name and number on anything that is no batch of this model.
+Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionRule& rule);
+
+}  // namespace locant::inline v0

@@ -1,0 +1,149 @@
+#include "locant/models/encoder_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "locant/layers/embedding.h"
+
+namespace locant::inline v0 {
+
+// A workspace for the time of a call.
+class EncoderModel::Borrowed {
+ public:
+  explicit Borrowed(const EncoderModel& model) : model_(model) {
+    const std::lock_guard lock(model.mutex_);
+    if (!model.idle_.empty()) {
+      work_ = std::move(model.idle_.back());
+      model.idle_.pop_back();
+    }
+    if (!work_) work_ = std::make_unique<Workspace>();
+  }
+  ~Borrowed() {
+    const std::lock_guard lock(model_.mutex_);
+    model_.idle_.push_back(std::move(work_));
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+  Workspace& operator*() const { return *work_; }
+
+ private:
+  const EncoderModel& model_;
+  std::unique_ptr<Workspace> work_;
+};
+
+EncoderModel::EncoderModel(EncoderParts parts) : parts_(std::move(parts)) {
+  // Room to give every workspace back without allocating: a destructor must not throw.
+  idle_.reserve(4096);
+}
+
+ModelOutput EncoderModel::run(const ModelInput& input) const {
+  const Batch batch = make_batch(input, parts_.info, parts_.positions);
+  ModelOutput out;
+  out.offsets = batch.offsets;
+  const Borrowed work(*this);
+  parts_.head.run(encode(batch, *work), batch, out);
+  return out;
+}
+
+// -> (T, D) in work.a
+View EncoderModel::embed(const Batch& batch, Workspace& work) const {
+  const InputEmbeddings& e = parts_.embeddings;
+  const int64_t tokens = batch.tokens(), width = parts_.info.hidden_size;
+  const View x = work.a.take(tokens, width);
+  const View sum = e.projection ? work.embedded.take(tokens, e.words.shape[1]) : x;
+  gather_rows(e.words, batch.ids, false, sum);
+  if (e.positions) gather_rows(e.positions, batch.positions, true, sum);
+  if (e.token_types) gather_rows(e.token_types, batch.token_types, true, sum);
+  if (e.projection) e.projection.run(sum, x);
+  e.norm.run(x, x);
+  return x;
+}
+
+// activation(convolution(x)), (T, D); beyond a sequence's ends there are zeros.
+View EncoderModel::convolve(const ConstView& x, const Batch& batch, Workspace& work) const {
+  const ConvolutionStep& step = parts_.convolution;
+  const int64_t tokens = x.shape[0], width = x.shape[1], half = (step.kernel - 1) / 2;
+  const auto groups = static_cast<int64_t>(step.groups.size());
+  const int64_t part = width / groups;
+  const View taps = work.gathered.take(tokens, step.kernel * part);
+  const View out = work.convolved.take(tokens, width);
+  for (int64_t group = 0; group < groups; ++group) {
+    for (const Sequence& s : batch.sequences)
+      for (int64_t i = 0; i < s.q_len; ++i)
+        for (int64_t tap = 0; tap < step.kernel; ++tap) {
+          const int64_t from = i + tap - half;
+          float* to = taps.at<float>(s.q_begin + i, tap * part);
+          if (from < 0 || from >= s.q_len)
+            std::fill_n(to, part, 0.0f);
+          else
+            std::copy_n(x.at<float>(s.q_begin + from, group * part), part, to);
+        }
+    const int64_t shape[] = {tokens, part}, strides[] = {width, 1};
+    const View columns(out.at<float>(0, group * part), DType::f32, shape, strides);
+    step.groups[group].run(taps, columns, {.activation = step.activation, .residual = {}});
+  }
+  return out;
+}
+
+// The enhanced mask decoder: out = last(last(h + positions; h); h). `other` is room for the first.
+void EncoderModel::decode(const Batch& batch, const View& h, Workspace& work, const View& other,
+                          const View& out) const {
+  const EncoderLayer& last = parts_.layers.back();
+  const View queries = work.embedded.take(h.shape[0], h.shape[1]);
+  std::copy_n(h.at<float>(), h.size(), queries.at<float>());
+  gather_rows(parts_.decoder_positions, batch.positions, true, queries);
+  last.run(queries, h, batch.sequences, work.scratch, other);
+  last.run(other, h, batch.sequences, work.scratch, out);
+}
+
+Tensor EncoderModel::encode(const Batch& batch, Workspace& work) const {
+  const int64_t tokens = batch.tokens(), width = parts_.info.hidden_size;
+  Tensor result(DType::f32, {tokens, width});
+  View x = embed(batch, work), y = work.b.take(tokens, width);
+  const bool twice = static_cast<bool>(parts_.decoder_positions);
+  const size_t layers = parts_.layers.size();
+  for (size_t n = 0; n < layers; ++n) {
+    const bool last = n + 1 == layers;
+    if (last && twice) {
+      decode(batch, x, work, y, result.view());
+      break;
+    }
+    const View out = last ? result.view() : y;
+    if (n == 0 && parts_.convolution.kernel > 0) {
+      const View convolved = convolve(x, batch, work);
+      parts_.layers[n].run(x, batch.sequences, work.scratch, out);
+      parts_.convolution.norm.run(out, convolved, out);
+    } else {
+      parts_.layers[n].run(x, batch.sequences, work.scratch, out);
+    }
+    std::swap(x, y);
+  }
+  return result;
+}
+
+Tensor mean_pooling(const ModelOutput& output, bool normalize) {
+  require(static_cast<bool>(output.last_hidden_state), "model",
+          "mean_pooling needs last_hidden_state: load the model with head base");
+  const ConstView h = output.last_hidden_state.view();
+  const int64_t count = static_cast<int64_t>(output.offsets.size()) - 1, width = h.shape[1];
+  Tensor out(DType::f32, {count, width});
+  std::vector<double> sums(width);
+  for (int64_t n = 0; n < count; ++n) {
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (int64_t row = output.offsets[n]; row < output.offsets[n + 1]; ++row)
+      for (int64_t c = 0; c < width; ++c) sums[c] += *h.at<float>(row, c);
+    double factor = 1.0 / static_cast<double>(output.offsets[n + 1] - output.offsets[n]);
+    if (normalize) {
+      double squares = 0;
+      for (const double sum : sums) squares += sum * sum;
+      factor = squares > 0 ? 1.0 / std::sqrt(squares) : 0.0;
+    }
+    for (int64_t c = 0; c < width; ++c)
+      *out.view().at<float>(n, c) = static_cast<float>(sums[c] * factor);
+  }
+  return out;
+}
+
+}  // namespace locant::inline v0

@@ -1,0 +1,153 @@
+#include "locant/models/head.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "locant/core/error.h"
+#include "locant/kernels/rows.h"
+#include "locant/layers/embedding.h"
+
+namespace locant::inline v0 {
+namespace {
+
+constexpr std::pair<HeadKind, const char*> kHeads[] = {
+    {HeadKind::base, "base"},
+    {HeadKind::masked_lm, "masked_lm"},
+    {HeadKind::sequence_classification, "sequence_classification"},
+    {HeadKind::token_classification, "token_classification"},
+    {HeadKind::question_answering, "question_answering"}};
+
+// What the class names of Hugging Face end with.
+constexpr std::pair<HeadKind, const char*> kClasses[] = {
+    {HeadKind::base, "Model"},
+    {HeadKind::masked_lm, "ForMaskedLM"},
+    {HeadKind::masked_lm, "ForPreTraining"},
+    {HeadKind::sequence_classification, "ForSequenceClassification"},
+    {HeadKind::token_classification, "ForTokenClassification"},
+    {HeadKind::question_answering, "ForQuestionAnswering"}};
+
+constexpr std::pair<const char*, Activation> kActivations[] = {
+    {"gelu", Activation::gelu},
+    {"gelu_new", Activation::gelu_tanh},
+    {"gelu_fast", Activation::gelu_tanh},
+    {"gelu_pytorch_tanh", Activation::gelu_tanh},
+    {"relu", Activation::relu},
+    {"tanh", Activation::tanh},
+    {"silu", Activation::silu},
+    {"swish", Activation::silu},
+    {"sigmoid", Activation::sigmoid},
+    {"linear", Activation::none}};
+
+Tensor run_linear(const Linear& layer, const ConstView& x, Activation activation) {
+  Tensor out(DType::f32, {x.shape[0], layer.outputs()});
+  layer.run(x, out.view(), {.activation = activation, .residual = {}});
+  return out;
+}
+
+// One column of a matrix.
+Tensor column(const ConstView& m, int64_t index) {
+  Tensor out(DType::f32, {m.shape[0]});
+  for (int64_t row = 0; row < m.shape[0]; ++row)
+    *out.view().at<float>(row) = *m.at<float>(row, index);
+  return out;
+}
+
+}  // namespace
+
+void Head::run(Tensor hidden, const Batch& batch, ModelOutput& out) const {
+  const ConstView h = std::as_const(hidden).view();
+  Tensor pooled;
+  if (pooler) {
+    Tensor first(DType::f32, {static_cast<int64_t>(batch.firsts.size()), h.shape[1]});
+    gather_rows(h, batch.firsts, false, first.view());
+    pooled = run_linear(pooler, first.view(), pooler_activation);
+  }
+  switch (kind) {
+    case HeadKind::base:
+      out.pooler_output = std::move(pooled);
+      out.last_hidden_state = std::move(hidden);
+      return;
+    case HeadKind::sequence_classification:
+      out.logits = run_linear(classifier, std::as_const(pooled).view(), Activation::none);
+      return;
+    case HeadKind::token_classification:
+      out.logits = run_linear(classifier, h, Activation::none);
+      return;
+    case HeadKind::question_answering: {
+      const Tensor spans = run_linear(classifier, h, Activation::none);
+      out.start_logits = column(spans.view(), 0);
+      out.end_logits = column(spans.view(), 1);
+      return;
+    }
+    case HeadKind::masked_lm: {
+      Tensor state = run_linear(transform, h, transform_activation);
+      transform_norm.run(std::as_const(state).view(), state.view());
+      out.logits = Tensor(DType::f32, {h.shape[0], decoder.shape[0]});
+      project(std::as_const(state).view(), decoder, decoder_bias, out.logits.view());
+      return;
+    }
+  }
+}
+
+const char* name_of(HeadKind kind) {
+  for (const auto& [head, name] : kHeads)
+    if (head == kind) return name;
+  return "";
+}
+
+HeadKind head_of(const Config& config, const LoadOptions& options) {
+  if (!options.head.empty()) {
+    std::string known;
+    for (const auto& [kind, name] : kHeads) {
+      if (options.head == name) return kind;
+      known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+    fail("load", "head must be one of ", known, ", got '", options.head, "'");
+  }
+  if (!config.has("architectures")) return HeadKind::base;
+  const std::vector<std::string> architectures = config.texts("architectures");
+  if (architectures.empty()) return HeadKind::base;
+  for (const auto& [kind, ending] : kClasses)
+    if (architectures[0].ends_with(ending)) return kind;
+  std::string known;
+  for (const auto& [_, ending] : kClasses)
+    known.append(known.empty() ? "..." : ", ...").append(ending);
+  config.reject("architectures", "names '" + architectures[0] + "', but known are " + known +
+                                     "; a head can be chosen when loading");
+}
+
+std::vector<std::string> labels_of(const Config& config) {
+  std::vector<std::string> labels;
+  if (config.has("id2label")) {
+    const Config names = config.child("id2label");
+    labels.resize(names.keys().size());
+    for (const std::string& key : names.keys()) {
+      size_t index = labels.size();
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+      if (error != std::errc() || end != key.data() + key.size() || index >= labels.size())
+        config.reject("id2label", "must have the keys 0 to " +
+                                      std::to_string(labels.size() - 1) + ", got '" + key + "'");
+      labels[index] = names.text(key);
+    }
+    if (labels.empty()) config.reject("id2label", "is empty");
+    return labels;
+  }
+  constexpr int64_t kMostLabels = 1 << 20;
+  for (int64_t n = 0; n < config.integer_or("num_labels", 2, 1, kMostLabels); ++n)
+    labels.push_back("LABEL_" + std::to_string(n));
+  return labels;
+}
+
+Activation activation_of(const Config& config, const char* key, const std::string& fallback) {
+  const std::string name = config.text_or(key, fallback);
+  std::string known;
+  for (const auto& [word, activation] : kActivations) {
+    if (name == word) return activation;
+    known += (known.empty() ? "" : ", ") + std::string(word);
+  }
+  config.reject(key, "is '" + name + "', but known are " + known);
+}
+
+}  // namespace locant::inline v0

@@ -1,0 +1,58 @@
+// What follows the last layer: pooling, classification, question answering, masked language model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "locant/io/config.h"
+#include "locant/layers/linear.h"
+#include "locant/layers/norm.h"
+#include "locant/models/batch.h"
+#include "locant/models/model.h"
+
+namespace locant::inline v0 {
+
+enum class HeadKind : uint8_t {
+  base,
+  masked_lm,
+  sequence_classification,
+  token_classification,
+  question_answering
+};
+
+// Plain data: which layers there are follows from the kind.
+struct Head {
+  HeadKind kind = HeadKind::base;
+
+  // base (may be missing) and sequence_classification: activation(pooler(first token)).
+  Linear pooler;
+  Activation pooler_activation = Activation::tanh;
+
+  // On the pooled row, or on every token; question answering: two columns, start and end.
+  Linear classifier;
+
+  // masked_lm: logits = norm(activation(transform(h)))·decoderᵀ + decoder_bias
+  Linear transform;
+  Activation transform_activation = Activation::gelu;
+  LayerNorm transform_norm;
+  ConstView decoder;       // (vocabulary, E), often the word embeddings
+  ConstView decoder_bias;  // (vocabulary)
+
+  // h (T, D) is the last layer's output; it moves into the result of a base model.
+  void run(Tensor hidden, const Batch& batch, ModelOutput& out) const;
+};
+
+// "masked_lm" and the like.
+const char* name_of(HeadKind kind);
+
+// The head that the options ask for, or the architectures of config.json, or base.
+HeadKind head_of(const Config& config, const LoadOptions& options);
+
+// Labels of a classifier: names of id2label in order of their numbers, else LABEL_0, LABEL_1, ...
+std::vector<std::string> labels_of(const Config& config);
+
+// The activation that config.json names under `key`.
+Activation activation_of(const Config& config, const char* key, const std::string& fallback);
+
+}  // namespace locant::inline v0

@@ -1,0 +1,78 @@
+// Models from checkpoint folders as Hugging Face writes them: config.json and model.safetensors.
+//   const auto model = locant::load("deberta-v3-base/");
+//   const ModelOutput out = model->run({.ids = {{1, 2054, 2}, {1, 7592, 2088, 2}}});
+//   out.logits.view();        // (tokens or sequences, labels), float32
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "locant/core/api.h"
+#include "locant/core/tensor.h"
+
+namespace locant::inline v0 {
+
+// Sequences of any lengths: nothing is padded.
+struct ModelInput {
+  std::vector<std::vector<int64_t>> ids;
+  std::vector<std::vector<int64_t>> token_types = {};  // as long as ids, or empty: zeros
+  // Position of each sequence's first token; empty: zeros. Left-padded batches of models with
+  // absolute positions count their padding.
+  std::vector<int64_t> starts = {};
+};
+
+// By Hugging Face's names; what the model's head does not give is empty. Rows of tokens stand one
+// after the other: those of sequence n are [offsets[n], offsets[n + 1]).
+struct ModelOutput {
+  std::vector<int64_t> offsets;
+  Tensor last_hidden_state;         // (T, D)
+  Tensor pooler_output;             // (N, D)
+  Tensor logits;                    // (N, labels), (T, labels) or (T, vocabulary)
+  Tensor start_logits, end_logits;  // (T)
+};
+
+struct ModelInfo {
+  std::string model_type;  // "bert", "roberta", "deberta", "deberta-v2"
+  std::string head;        // "base", "masked_lm", ...: see LoadOptions
+  std::string encoding;    // where positions enter, in words
+  int64_t vocab_size = 0, hidden_size = 0, layers = 0, heads = 0, intermediate_size = 0;
+  int64_t token_types = 0;  // 0: the model has none, and ignores them
+  int64_t max_length = 0;   // tokens of a sequence; 0: no limit
+  int64_t parameters = 0;   // numbers that the checkpoint gave to this model
+  int64_t bytes = 0;        // memory that holds them, packed, with tables made from them
+  bool enhanced_mask_decoder = false;
+  bool per_token = true;  // whether logits have a row per token, or per sequence
+  std::vector<std::string> labels;
+};
+
+struct LoadOptions {
+  // "base", "masked_lm", "sequence_classification", "token_classification", "question_answering";
+  // empty: as config.json's architectures say, else base.
+  std::string head = "";
+  // DeBERTa's masked language model: "enhanced", "plain" (the last layer's output, as Hugging Face
+  // computes it), or "auto": enhanced if the checkpoint has what it needs.
+  std::string mask_decoder = "auto";
+};
+
+// Any number of threads may run one model.
+class LOCANT_API Model {
+ public:
+  virtual ~Model() = default;
+  virtual const ModelInfo& info() const = 0;
+
+  // Fails by name on ids that are no words of the vocabulary, empty or too long sequences. The bits
+  // of a sequence's results depend neither on the others nor on the number of threads.
+  virtual ModelOutput run(const ModelInput& input) const = 0;
+};
+
+// Fails with one message for all tensors that are missing or have another shape.
+LOCANT_API std::shared_ptr<const Model> load(const std::string& dir,
+                                             const LoadOptions& options = {});
+
+// The mean of each sequence's rows of last_hidden_state, (N, D): sentence embeddings. With
+// `normalize`, of length 1.
+LOCANT_API Tensor mean_pooling(const ModelOutput& output, bool normalize);
+
+}  // namespace locant::inline v0

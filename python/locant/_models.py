@@ -1,0 +1,262 @@
+"""Checkpoints as Hugging Face writes them, run in C++."""
+
+import os
+import pathlib
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from locant import _locant
+from locant._arrays import is_torch
+
+
+class ModelInfo(NamedTuple):
+    """What a checkpoint is."""
+
+    model_type: str
+    head: str  # "base", "masked_lm", "sequence_classification", ...
+    encoding: str  # where positions enter, in words
+    vocab_size: int
+    hidden_size: int
+    layers: int
+    heads: int
+    intermediate_size: int
+    token_types: int  # 0: the model has none, and ignores them
+    max_length: Any  # tokens of a sequence; None: no limit
+    parameters: int
+    bytes: int  # memory that holds them
+    enhanced_mask_decoder: bool
+    per_token: bool  # whether logits have a row per token, or per sequence
+    labels: list
+
+
+class ModelOutput(dict):
+    """Results by Hugging Face's names: out.logits, out["logits"]. What the model's head does not
+    give is None as an attribute, and no key."""
+
+    _names = ("last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits")
+
+    def __getattr__(self, name):
+        if name in self._names:
+            return self.get(name)
+        raise AttributeError(name)
+
+
+class Model:
+    """A checkpoint that locant.load read. Any number of threads may call it."""
+
+    def __init__(self, path, head, mask_decoder):
+        self.path = os.fspath(path)
+        self._model = _locant.load(self.path, head or "", mask_decoder)
+        self.info = ModelInfo(**self._model.info())
+        self._tokenizer = None
+
+    def __repr__(self):
+        return f"<locant.Model {self.info.model_type} {self.info.head} from {self.path!r}>"
+
+    def __call__(self, input_ids, attention_mask=None, token_type_ids=None):
+        """Results by Hugging Face's names, float32.
+
+        input_ids       (B, L) integers, numpy or torch; or a list of sequences of any lengths
+        attention_mask  (B, L): 1 for real tokens, which stand together in each row; 0 for padding
+        token_type_ids  as input_ids
+
+        An array gives arrays of its library with a row per token, (B, L, ...), and zeros at padding,
+        on which no work is done. A list gives a list of arrays, one for each sequence. Results of a
+        sequence depend neither on padding nor on the others.
+        """
+        batch = _Batch(input_ids, attention_mask, token_type_ids)
+        results = self._model.run(*batch.arguments, False, False)
+        per_token = {"last_hidden_state", "start_logits", "end_logits"}
+        if self.info.per_token:
+            per_token.add("logits")
+        return ModelOutput(
+            {
+                name: batch.per_token(x) if name in per_token else batch.wrap(x)
+                for name, x in results.items()
+            }
+        )
+
+    def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
+        """Sentence embeddings (B, D): the mean of each sequence's last_hidden_state, of length 1
+        unless normalize is false. For models with the head "base"."""
+        batch = _Batch(input_ids, attention_mask, token_type_ids)
+        return batch.wrap(self._model.run(*batch.arguments, True, normalize)["embeddings"])
+
+    def encode(self, texts, normalize=True):
+        """Sentence embeddings of texts (N, D), numpy; of one text (D). Tokens come from the folder's
+        tokenizer through transformers or tokenizers, one of which must be installed."""
+        one = isinstance(texts, str)
+        ids, types = self._tokenize([texts] if one else list(texts))
+        out = self.embed(ids, token_type_ids=types, normalize=normalize)
+        return out[0] if one else out
+
+    def _tokenize(self, texts):
+        """-> ids and token types of each text."""
+        if self._tokenizer is None:
+            self._tokenizer = _tokenizer(self.path)
+        return self._tokenizer(texts)
+
+
+def load(path, head=None, mask_decoder="auto"):
+    """The model in a folder with config.json and model.safetensors: BERT, RoBERTa, DeBERTa v1-v3.
+
+    head            "base", "masked_lm", "sequence_classification", "token_classification" or
+                    "question_answering"; None: as config.json says
+    mask_decoder    DeBERTa's masked language model: "enhanced", "plain" (as Hugging Face computes
+                    it), or "auto": enhanced if the checkpoint has absolute positions for it
+
+    All tensors that are missing or have another shape are named in one error.
+    """
+    return Model(path, head, mask_decoder)
+
+
+class _Batch:
+    """Ids as the C++ side takes them, and the way back to the caller's shape."""
+
+    def __init__(self, input_ids, attention_mask, token_type_ids):
+        self.like = input_ids
+        self.shape = None
+        self.begins = None
+        if isinstance(input_ids, (list, tuple)):
+            if attention_mask is not None:
+                raise ValueError(
+                    "[model] a list of sequences needs no attention_mask; give a (B, L) array"
+                )
+            rows = [_integers(x, f"input_ids[{n}]", 1) for n, x in enumerate(input_ids)]
+            types = _ragged_types(token_type_ids, rows)
+            self.lengths = np.array([len(row) for row in rows], np.int64)
+            starts = None
+        else:
+            ids = _integers(input_ids, "input_ids", 2)
+            self.shape = ids.shape
+            self.begins, self.lengths = _spans(attention_mask, ids.shape)
+            rows = self._cut(ids)
+            types = None
+            if token_type_ids is not None:
+                types = self._cut(_same_shape(token_type_ids, "token_type_ids", ids.shape))
+            starts = self.begins
+        self.arguments = (_joined(rows), self.lengths, _joined(types), starts)
+
+    def _cut(self, array):
+        return [
+            row[begin : begin + length]
+            for row, begin, length in zip(array, self.begins, self.lengths, strict=True)
+        ]
+
+    def wrap(self, array):
+        return sys.modules["torch"].from_numpy(array) if is_torch(self.like) else array
+
+    def per_token(self, rows):
+        """rows (T, ...) -> (B, L, ...) with zeros at padding, or a list of arrays."""
+        ends = np.cumsum(self.lengths)
+        if self.shape is None:
+            return [
+                self.wrap(rows[end - length : end])
+                for end, length in zip(ends, self.lengths, strict=True)
+            ]
+        if (self.lengths == self.shape[1]).all():
+            return self.wrap(rows.reshape(*self.shape, *rows.shape[1:]))
+        out = np.zeros((*self.shape, *rows.shape[1:]), rows.dtype)
+        for n, (begin, length, end) in enumerate(
+            zip(self.begins, self.lengths, ends, strict=True)
+        ):
+            out[n, begin : begin + length] = rows[end - length : end]
+        return self.wrap(out)
+
+
+def _integers(x, name, axes):
+    if is_torch(x):
+        x = x.detach().cpu().numpy()
+    array = np.asarray(x)
+    if array.ndim != axes:
+        shape = "(B, L)" if axes == 2 else "(L)"
+        raise ValueError(f"[model] {name} must have shape {shape}, got {array.shape}")
+    if array.size and array.dtype.kind not in "iu":
+        raise ValueError(f"[model] {name} must be integers, got {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
+def _same_shape(x, name, shape):
+    array = _integers(x, name, 2)
+    if array.shape != shape:
+        raise ValueError(f"[model] {name} has shape {array.shape} but input_ids has {shape}")
+    return array
+
+
+def _ragged_types(token_type_ids, rows):
+    if token_type_ids is None:
+        return None
+    types = [_integers(x, f"token_type_ids[{n}]", 1) for n, x in enumerate(token_type_ids)]
+    if [len(x) for x in types] != [len(x) for x in rows]:
+        raise ValueError("[model] token_type_ids must have the lengths of input_ids")
+    return types
+
+
+def _spans(mask, shape):
+    """-> where the ones of each row begin, and how many there are."""
+    count = shape[0]
+    if mask is None:
+        return np.zeros(count, np.int64), np.full(count, shape[1], np.int64)
+    if is_torch(mask):
+        mask = mask.detach().cpu().numpy()
+    mask = np.asarray(mask)
+    if mask.shape != shape:
+        raise ValueError(
+            f"[model] attention_mask has shape {mask.shape} but input_ids has {shape}"
+        )
+    real = mask != 0
+    if not ((mask == 0) | (mask == 1)).all():
+        raise ValueError("[model] attention_mask must hold zeros and ones")
+    lengths = real.sum(axis=1).astype(np.int64)
+    begins = real.argmax(axis=1).astype(np.int64) if shape[1] else np.zeros(count, np.int64)
+    last = shape[1] - real[:, ::-1].argmax(axis=1) if shape[1] else begins
+    for n in np.flatnonzero((lengths > 0) & (last - begins != lengths)):
+        raise ValueError(
+            f"[model] attention_mask[{n}] has zeros between ones; real tokens must stand together"
+        )
+    return begins, lengths
+
+
+def _joined(rows):
+    if rows is None:
+        return None
+    return np.concatenate(rows) if rows else np.zeros(0, np.int64)
+
+
+def _tokenizer(path):
+    """A function from texts to ids and token types."""
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        return _fast_tokenizer(path)
+    tokenizer = AutoTokenizer.from_pretrained(path)
+
+    def run(texts):
+        out = tokenizer(texts)
+        return out["input_ids"], out.get("token_type_ids")
+
+    return run
+
+
+def _fast_tokenizer(path):
+    file = pathlib.Path(path) / "tokenizer.json"
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise ImportError(
+            "[model] encode needs a tokenizer: install transformers, or tokenizers for folders "
+            "with a tokenizer.json"
+        ) from None
+    if not file.is_file():
+        raise ValueError(f"[model] {path} has no tokenizer.json; install transformers for others")
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+
+    def run(texts):
+        encoded = tokenizer.encode_batch(texts)
+        return [x.ids for x in encoded], [x.type_ids for x in encoded]
+
+    return run

@@ -1,0 +1,112 @@
+#include "model.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arrays.h"
+#include "locant/models/model.h"
+
+namespace locant::python {
+namespace {
+
+// A numpy array that owns the tensor; None if it is empty.
+nb::object array_of(Tensor tensor) {
+  if (!tensor) return nb::none();
+  auto owned = std::make_unique<Tensor>(std::move(tensor));
+  const View view = owned->view();
+  nb::capsule owner(owned.get(), [](void* p) noexcept { delete static_cast<Tensor*>(p); });
+  static_cast<void>(owned.release());
+  const std::vector<size_t> shape(view.shape.begin(), view.shape.begin() + view.rank);
+  return nb::cast(
+      nb::ndarray<nb::numpy, float>(view.data, shape.size(), shape.data(), std::move(owner)));
+}
+
+// `flat` cut into sequences of `lengths`.
+std::vector<std::vector<int64_t>> cut(const std::vector<int64_t>& flat,
+                                      const std::vector<int64_t>& lengths) {
+  std::vector<std::vector<int64_t>> out;
+  auto at = flat.begin();
+  for (const int64_t length : lengths) {
+    out.emplace_back(at, at + length);
+    at += length;
+  }
+  return out;
+}
+
+nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::handle token_types,
+             nb::handle starts, bool mean, bool normalize) {
+  const std::vector<int64_t> lengths = integers(lengths_in, "lengths");
+  ModelInput input;
+  input.ids = cut(integers(ids, "input_ids"), lengths);
+  if (!token_types.is_none())
+    input.token_types = cut(integers(token_types, "token_type_ids"), lengths);
+  input.starts = integers(starts, "starts");
+  ModelOutput out;
+  Tensor pooled;
+  {
+    const nb::gil_scoped_release release;
+    out = model.run(input);
+    if (mean) pooled = mean_pooling(out, normalize);
+  }
+  nb::dict result;
+  const auto add = [&](const char* name, Tensor tensor) {
+    if (tensor) result[name] = array_of(std::move(tensor));
+  };
+  if (mean) {
+    add("embeddings", std::move(pooled));
+    return result;
+  }
+  add("last_hidden_state", std::move(out.last_hidden_state));
+  add("pooler_output", std::move(out.pooler_output));
+  add("logits", std::move(out.logits));
+  add("start_logits", std::move(out.start_logits));
+  add("end_logits", std::move(out.end_logits));
+  return result;
+}
+
+nb::dict info_of(const Model& model) {
+  const ModelInfo& info = model.info();
+  nb::dict out;
+  out["model_type"] = info.model_type;
+  out["head"] = info.head;
+  out["encoding"] = info.encoding;
+  out["vocab_size"] = info.vocab_size;
+  out["hidden_size"] = info.hidden_size;
+  out["layers"] = info.layers;
+  out["heads"] = info.heads;
+  out["intermediate_size"] = info.intermediate_size;
+  out["token_types"] = info.token_types;
+  out["max_length"] = info.max_length == 0 ? nb::none() : nb::cast(info.max_length);
+  out["parameters"] = info.parameters;
+  out["bytes"] = info.bytes;
+  out["enhanced_mask_decoder"] = info.enhanced_mask_decoder;
+  out["per_token"] = info.per_token;
+  out["labels"] = nb::cast(info.labels);
+  return out;
+}
+
+}  // namespace
+
+void bind_model(nb::module_& module) {
+  nb::class_<Model>(module, "Model", "A loaded checkpoint.")
+      .def("info", &info_of, "What the checkpoint is, by name.")
+      .def("run", &run, nb::arg("ids"), nb::arg("lengths"), nb::arg("token_types").none(),
+           nb::arg("starts").none(), nb::arg("mean"), nb::arg("normalize"),
+           "Runs sequences that stand one after the other; arrays by name, a row per token.");
+  module.def(
+      "load",
+      [](const std::string& path, const std::string& head, const std::string& mask_decoder) {
+        const nb::gil_scoped_release release;
+        return std::const_pointer_cast<Model>(
+            load(path, {.head = head, .mask_decoder = mask_decoder}));
+      },
+      nb::arg("path"), nb::arg("head"), nb::arg("mask_decoder"), "Loads a checkpoint's folder.");
+}
+
+}  // namespace locant::python
