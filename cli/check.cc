@@ -21,6 +21,7 @@ struct CheckFlags {
   std::vector<std::string> names;
   std::vector<std::string> isas;
   int64_t number = -1;  // --case; -1: all
+  bool gradients = false;
   bool quiet = false;
 };
 
@@ -65,22 +66,69 @@ std::vector<std::string> chosen_isas(const std::vector<std::string>& names) {
   return names;
 }
 
-std::vector<CheckCase> chosen_cases(const EncodingEntry& entry, int64_t number) {
-  std::vector<CheckCase> cases = check_cases(entry);
-  if (number < 0) return cases;
-  require(number < static_cast<int64_t>(cases.size()), "check", entry.name, " has cases 0 to ",
-          cases.size() - 1, ", got --case ", number);
-  return {cases[number]};
+std::vector<CheckCase> chosen_cases(const EncodingEntry& entry, const CheckFlags& flags) {
+  std::vector<CheckCase> cases = flags.gradients ? gradient_cases(entry) : check_cases(entry);
+  if (flags.number < 0) return cases;
+  require(flags.number < static_cast<int64_t>(cases.size()), "check", entry.name,
+          " has cases 0 to ", cases.size() - 1, ", got --case ", flags.number);
+  return {cases[flags.number]};
 }
 
+// Of one encoding on one ISA.
 struct Summary {
   int64_t failed = 0;
   double worst = 0;
+  std::vector<GradientError> gradients;  // the worst of each tensor
+
+  void add(const CheckResult& result) {
+    failed += result.passed ? 0 : 1;
+    worst = std::max(worst, result.ratio);
+  }
+  void add(const GradientResult& result) {
+    add(static_cast<const CheckResult&>(result));
+    for (const GradientError& error : result.errors) {
+      const auto found = std::find_if(gradients.begin(), gradients.end(),
+                                      [&](const auto& x) { return x.tensor == error.tensor; });
+      GradientError& sum = found == gradients.end() ? gradients.emplace_back() : *found;
+      sum.tensor = error.tensor;
+      sum.differences = std::max(sum.differences, error.differences);
+      sum.rounding = std::max(sum.rounding, error.rounding);
+    }
+  }
 };
+
+// Errors of all tensors together, then of each: "q 1e-11 2e-07".
+std::string errors_text(const Summary& summary) {
+  std::string out;
+  for (const GradientError& error : summary.gradients)
+    out += fmt::format("  {} {:.0e} {:.0e}", error.tensor, error.differences, error.rounding);
+  return out;
+}
 
 void print_failure(const CheckCase& check, const CheckResult& result) {
   fmt::print("FAILED {}: {}\n  {}\n  repeat: {}\n", result.name, result.failure, describe(check),
              result.command);
+}
+
+// The chosen cases of one encoding, on every ISA.
+template <class Run>
+std::vector<Summary> run_cases(const std::string& name, const std::vector<CheckCase>& cases,
+                               const std::vector<std::string>& isas, const CheckFlags& flags,
+                               Progress& progress, const Run& run) {
+  std::vector<Summary> summaries(isas.size());
+  for (const CheckCase& item : cases) {
+    if (flags.number >= 0 && !flags.quiet) fmt::print("{}\n", describe(item));
+    progress.show(fmt::format("{} case {} of {}", name, item.number, cases.size()));
+    const auto results = run(item, isas);
+    for (size_t n = 0; n < results.size(); ++n) {
+      summaries[n].add(results[n]);
+      if (results[n].passed) continue;
+      progress.clear();
+      print_failure(item, results[n]);
+    }
+  }
+  progress.clear();
+  return summaries;
 }
 
 int check(const CheckFlags& flags) {
@@ -88,34 +136,24 @@ int check(const CheckFlags& flags) {
   const std::vector<const EncodingEntry*> entries = chosen_encodings(flags.names);
   std::vector<std::vector<CheckCase>> cases_of_entries;  // first, so that errors come first
   for (const EncodingEntry* entry : entries)
-    cases_of_entries.push_back(chosen_cases(*entry, flags.number));
+    cases_of_entries.push_back(chosen_cases(*entry, flags));
   Progress progress;
   int64_t failed = 0;
   if (!flags.quiet)
     fmt::print("{:<16}{:<10}{:>6}{:>8}  {}\n", "encoding", "isa", "cases", "failed",
-               "worst error / tolerance");
+               flags.gradients ? "worst error / tolerance, of each tensor: f64, f32"
+                               : "worst error / tolerance");
   for (size_t at = 0; at < entries.size(); ++at) {
-    const EncodingEntry* entry = entries[at];
+    const std::string& name = entries[at]->name;
     const std::vector<CheckCase>& cases = cases_of_entries[at];
-    std::vector<Summary> summaries(isas.size());
-    for (const CheckCase& item : cases) {
-      if (flags.number >= 0 && !flags.quiet) fmt::print("{}\n", describe(item));
-      progress.show(fmt::format("{} case {} of {}", entry->name, item.number, cases.size()));
-      const std::vector<CheckResult> results = run_check(item, isas);
-      for (size_t n = 0; n < results.size(); ++n) {
-        summaries[n].worst = std::max(summaries[n].worst, results[n].ratio);
-        if (results[n].passed) continue;
-        ++summaries[n].failed;
-        progress.clear();
-        print_failure(item, results[n]);
-      }
-    }
-    progress.clear();
+    const std::vector<Summary> summaries =
+        flags.gradients ? run_cases(name, cases, isas, flags, progress, run_gradient_check)
+                        : run_cases(name, cases, isas, flags, progress, run_check);
     for (size_t n = 0; n < isas.size(); ++n) {
       failed += summaries[n].failed;
       if (!flags.quiet)
-        fmt::print("{:<16}{:<10}{:>6}{:>8}  {:.3f}\n", entry->name, isas[n], cases.size(),
-                   summaries[n].failed, summaries[n].worst);
+        fmt::print("{:<16}{:<10}{:>6}{:>8}  {:.3f}{}\n", name, isas[n], cases.size(),
+                   summaries[n].failed, summaries[n].worst, errors_text(summaries[n]));
     }
   }
   if (failed > 0) fmt::print("{} failed\n", failed);
@@ -132,10 +170,13 @@ Command add_check(CLI::App& app) {
   command->add_option("--isa", flags->isas, "Instruction sets, comma separated; all if not given")
       ->delimiter(',');
   command->add_option("--case", flags->number, "Only this case")->check(at_least(0));
+  command->add_flag("--gradients", flags->gradients,
+                    "Compare the backward with differences of the reference instead");
   command->add_flag("--quiet", flags->quiet, "Print failures only");
   command->footer(
       "Tolerance: 2 x the error of the same loops in float32, + 1e-6; in float64 1e-12. Results in "
-      "f16 or bf16 may differ by half a unit in their last place more.");
+      "f16 or bf16 may differ by half a unit in their last place more. Gradients: 1e-8 of their "
+      "length in float64, 2e-5 of the largest element in float32.");
   return [flags] { return check(*flags); };
 }
 

@@ -465,14 +465,6 @@ TEST(Prepare, HeadsAndWidthMustFitTheProblem) {
             "[none] the encoding has head_dim 8 but q has 16");
 }
 
-TEST(Pullback, FailsByNameUntilThereAreGradients) {
-  const None none({});
-  ParameterGradients gradients;
-  EXPECT_EQ(
-      message_of([&] { none.pullback(problem_of(1, 64), {}, View(), View(), {}, gradients); }),
-      "[none] gradients are not available in this version");
-}
-
 TEST(Registry, EveryCaseOfEveryEncodingCompilesToValidTerms) {
   for (const EncodingEntry& entry : encodings()) {
     EXPECT_FALSE(entry.cases.empty()) << entry.name;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "locant/attention/counters.h"
+#include "locant/attention/work.h"
 #include "locant/core/executor.h"
 #include "locant/kernels/forward.h"
 
@@ -17,23 +18,16 @@ namespace {
 // (keys × table rows) of a term that has them.
 constexpr int64_t kKeyBlock = 512;
 constexpr int64_t kKeyBlockWithKeySide = 256;
-constexpr int64_t kWidestPanel = 32;  // two 512-bit vectors of floats
-constexpr int64_t kMaxRows = 768;     // query rows per item: enough to repay packing keys
+constexpr int64_t kMaxRows = 768;  // query rows per item: enough to repay packing keys
 constexpr int64_t kMinRows = 96;
-constexpr int64_t kItemsWanted = 16;  // per sequence, so that few heads still fill all threads
-constexpr int64_t kFewRows = 16;      // with so few rows, keys are split over items instead
+constexpr int64_t kFewRows = 16;  // with so few rows, keys are split over items instead
 constexpr int64_t kKeysPerSplit = 2048;
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 int64_t key_block(const Terms& terms, const Tiling& tiling) {
-  int64_t keys = kKeyBlock;
+  if (tiling.keys > 0) return tiling.keys;
   for (const Projection& term : terms.projections)
-    if (term.side == Side::key) keys = kKeyBlockWithKeySide;
-  if (tiling.keys > 0) keys = tiling.keys;
-  return ceil_div(keys, kWidestPanel) * kWidestPanel;
+    if (term.side == Side::key) return kKeyBlockWithKeySide;
+  return kKeyBlock;
 }
 
 // How one sequence is cut into work items. It depends on the sequence and the number of heads
@@ -52,7 +46,7 @@ Cut cut(const Problem& p, const Sequence& s, const Tiling& tiling, int64_t key_b
   // Short queries share the packing of their key/value head.
   out.heads = std::clamp<int64_t>(kMinRows / std::max<int64_t>(1, s.q_len), 1, p.group());
   const bool split = s.q_len <= kFewRows && s.k_len >= 2 * kKeysPerSplit;
-  out.keys = split ? ceil_div(kKeysPerSplit, key_block) * key_block : std::max<int64_t>(1, s.k_len);
+  out.keys = split ? round_up(kKeysPerSplit, key_block) : std::max<int64_t>(1, s.k_len);
   return out;
 }
 
@@ -120,17 +114,13 @@ void merge(const ForwardCall& call, const ForwardItem* items, int64_t count) {
 // Rows of out that belong to no sequence are padding: zeros, lse -inf.
 template <class T>
 void clear_padding(const Problem& p, const View& out, const View& lse) {
-  std::vector<uint8_t> used(p.batch * p.q_len, 0);
-  for (const Sequence& s : p.sequences)
-    std::fill_n(used.begin() + s.batch * p.q_len + s.q_begin, s.q_len, uint8_t{1});
-  for (int64_t b = 0; b < p.batch; ++b)
-    for (int64_t i = 0; i < p.q_len; ++i) {
-      if (used[b * p.q_len + i]) continue;
-      for (int64_t h = 0; h < p.heads; ++h) {
-        for (int64_t c = 0; c < p.value_dim; ++c) set_element(out, 0, b, h, i, c);
-        if (lse) *lse.at<T>(b, h, i) = -std::numeric_limits<T>::infinity();
-      }
-    }
+  UsedRows rows(p.batch, p.q_len);
+  for (const Sequence& s : p.sequences) rows.add(s.batch, s.q_begin, s.q_len);
+  rows.clear_others(out);
+  if (!lse) return;
+  rows.for_others([&](int64_t b, int64_t i) {
+    for (int64_t h = 0; h < p.heads; ++h) *lse.at<T>(b, h, i) = -std::numeric_limits<T>::infinity();
+  });
 }
 
 }  // namespace
@@ -138,12 +128,8 @@ void clear_padding(const Problem& p, const View& out, const View& lse) {
 void fused_forward(const Problem& problem, const ConstView& q, const ConstView& k,
                    const ConstView& v, const Terms& terms, const Tiling& tiling, const View& out,
                    const View& lse) {
-  ForwardCall call{{&problem, &terms, q, k, v, key_block(terms, tiling), {}, {}}, out, lse};
-  for (const Projection& term : terms.projections)
-    call.projection_unit_steps.push_back(has_unit_steps(term.map));
-  for (const ValueTerm& term : terms.values)
-    call.value_unit_steps.push_back(has_unit_steps(term.map));
-
+  const ForwardCall call{attention_call(problem, terms, q, k, v, key_block(terms, tiling)), out,
+                         lse};
   const bool wide = q.dtype == DType::f64;
   if (wide) {
     clear_padding<double>(problem, out, lse);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "locant/attention/counters.h"
+#include "locant/attention/work.h"
 #include "locant/core/executor.h"
+#include "locant/kernels/arena.h"
 #include "locant/kernels/backward.h"
 
 namespace locant::inline v0 {
@@ -15,28 +18,28 @@ namespace {
 
 constexpr int64_t kKeyBlock = 128;      // K, V, their gradients and two tiles fit the second level
 constexpr int64_t kTileRows = 96;       // the depth of the products dSᵀ·Q and Pᵀ·dO
-constexpr int64_t kWidestPanel = 32;    // two 512-bit vectors of floats
-constexpr int64_t kItemsWanted = 16;    // per sequence, so that few heads still fill all threads
 constexpr int64_t kKeysPerItem = 1024;  // at least: every further item costs a copy of dq
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
-
-// Memory of the items' sums; its pieces are cleared by the threads that use them.
-template <class T>
+// Memory of the items' sums; its pieces are cleared by the threads that use them. Fresh pages cost
+// as much as the gradients of a short sequence, so the first ones come from what the thread keeps.
 class Sums {
  public:
+  template <class T>
   T* take(int64_t n) {
-    pieces_.emplace_back(new T[static_cast<size_t>(n)]);
-    return pieces_.back().get();
+    const size_t bytes = static_cast<size_t>(n) * sizeof(T);
+    if (bytes <= kept_) {
+      kept_ -= bytes;
+      return arena_.take<T>(static_cast<size_t>(n));
+    }
+    pieces_.emplace_back(new std::byte[bytes]);
+    return reinterpret_cast<T*>(pieces_.back().get());
   }
 
  private:
-  std::vector<std::unique_ptr<T[]>> pieces_;
+  Arena& arena_ = Arena::of_this_thread();
+  Arena::Scope scope_{arena_};
+  size_t kept_ = size_t{16} << 20;
+  std::vector<std::unique_ptr<std::byte[]>> pieces_;
 };
 
 // Keys per item of one sequence. It depends on the sequence and the number of heads alone, so
@@ -54,16 +57,8 @@ class Backward {
            const ConstView& dout, const Tiling& tiling, const View& dq, const View& dk,
            const View& dv)
       : problem_(problem), terms_(terms), dq_(dq) {
-    call_.problem = &problem;
-    call_.terms = &terms;
-    call_.q = f.q;
-    call_.k = f.k;
-    call_.v = f.v;
-    call_.key_block = round_up(tiling.keys > 0 ? tiling.keys : kKeyBlock, kWidestPanel);
-    for (const Projection& term : terms.projections)
-      call_.projection_unit_steps.push_back(has_unit_steps(term.map));
-    for (const ValueTerm& term : terms.values)
-      call_.value_unit_steps.push_back(has_unit_steps(term.map));
+    static_cast<AttentionCall&>(call_) =
+        attention_call(problem, terms, f.q, f.k, f.v, tiling.keys > 0 ? tiling.keys : kKeyBlock);
     call_.out = f.out;
     call_.lse = f.lse;
     call_.dout = dout;
@@ -100,29 +95,18 @@ class Backward {
 
   // Rows that belong to no item: those of no sequence, and queries without keys.
   void clear_padding() const {
-    std::vector<uint8_t> queries(problem_.batch * problem_.q_len, 0);
-    std::vector<uint8_t> keys(problem_.batch * problem_.k_len, 0);
+    UsedRows queries(problem_.batch, problem_.q_len), keys(problem_.batch, problem_.k_len);
     for (const Sequence& s : problem_.sequences) {
-      if (s.k_len > 0)
-        std::fill_n(queries.begin() + s.batch * problem_.q_len + s.q_begin, s.q_len, uint8_t{1});
-      std::fill_n(keys.begin() + s.batch * problem_.k_len + s.k_begin, s.k_len, uint8_t{1});
+      if (s.k_len > 0) queries.add(s.batch, s.q_begin, s.q_len);
+      keys.add(s.batch, s.k_begin, s.k_len);
     }
-    clear_unused(dq_, queries);
-    clear_unused(call_.dk, keys);
-    clear_unused(call_.dv, keys);
-  }
-
-  static void clear_unused(const View& view, const std::vector<uint8_t>& used) {
-    for (int64_t b = 0; b < view.shape[0]; ++b)
-      for (int64_t i = 0; i < view.shape[2]; ++i) {
-        if (used[b * view.shape[2] + i]) continue;
-        for (int64_t h = 0; h < view.shape[1]; ++h)
-          for (int64_t c = 0; c < view.shape[3]; ++c) set_element(view, 0, b, h, i, c);
-      }
+    queries.clear_others(dq_);
+    keys.clear_others(call_.dk);
+    keys.clear_others(call_.dv);
   }
 
   T* take(int64_t n) {
-    T* data = sums_.take(n);
+    T* data = sums_.take<T>(n);
     pieces_.back().push_back({data, n});
     return data;
   }
@@ -170,7 +154,7 @@ class Backward {
     const int64_t last =
         s.k_start + item.key_end - 1 + kWidestPanel - (s.q_start + item.queries.row_begin);
     item.offsets = last + 1 - item.first_offset;
-    if (!terms_.biases.empty()) item.bias = doubles_.take(heads * item.offsets);
+    if (!terms_.biases.empty()) item.bias = sums_.take<double>(heads * item.offsets);
     const auto part = [&](const ConstView& table, int64_t first, int64_t rows, int64_t width) {
       const bool per_head = table.shape[0] != 1;
       return TablePart{first, rows, per_head, take((per_head ? heads : 1) * rows * width)};
@@ -340,8 +324,7 @@ class Backward {
   View dq_;
   std::vector<BackwardItem> items_;
   std::vector<std::vector<Piece>> pieces_;  // per item: what it clears before it starts
-  Sums<T> sums_;
-  Sums<double> doubles_;
+  Sums sums_;
 };
 
 }  // namespace

@@ -1,5 +1,9 @@
 // From levels of factors to cases.
 #include <array>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include "locant/check/check.h"
 #include "locant/check/pairwise.h"
@@ -21,6 +25,7 @@ enum Factor {
   kPoison,
   kScale,
   kTiling,
+  kDropout,
   kFactors,
   kSegments = kFactors  // only for encodings that use them
 };
@@ -44,6 +49,12 @@ constexpr std::array<Types, 6> kTypes = {{{DType::f32, DType::f32},
                                           {DType::f16, DType::f16},
                                           {DType::f16, DType::f32}}};
 
+// The backward computes in f32 or f64; gradients have the type of out.
+constexpr std::array<Types, 4> kGradientTypes = {{{DType::f32, DType::f32},
+                                                  {DType::f64, DType::f64},
+                                                  {DType::bf16, DType::f32},
+                                                  {DType::f16, DType::f16}}};
+
 // Query heads per key/value head; 0 stands for all of them.
 constexpr std::array<int64_t, 3> kGroups = {1, 2, 0};
 
@@ -57,6 +68,10 @@ constexpr std::array<Tiling, 4> kTilings = {{{.rows = 16, .keys = 16},
                                              {.rows = 17, .keys = 32},
                                              {.rows = 13, .keys = 24},
                                              {.rows = 0, .keys = 0}}};
+// For gradients: the backward's blocks have at least 32 keys. The last is small enough to look at
+// many directions.
+constexpr std::array<Lengths, 4> kGradientLengthPairs = {{{37, 71}, {71, 67}, {3, 75}, {5, 7}}};
+constexpr int64_t kFewPairs = 64, kManyProbes = 8;
 
 struct Starts {
   int64_t q, k;
@@ -68,17 +83,44 @@ constexpr std::array<Starts, 4> kStartPairs = {{{0, 0}, {37, 0}, {0, -5}, {kFar 
 // The plain levels come twice, so that most rows have them.
 constexpr std::array<bool, 3> kPoisons = {false, false, true};
 constexpr std::array<std::optional<double>, 3> kScales = {std::nullopt, std::nullopt, 0.21};
+constexpr std::array<double, 3> kDropouts = {0, 0, 0.3};
+
+// What the lists of cases differ in.
+struct Matrix {
+  std::span<const Lengths> lengths;
+  std::span<const Types> types;
+  std::span<const bool> poisons;
+};
+constexpr Matrix kAttention = {kLengthPairs, kTypes, kPoisons};
+constexpr Matrix kGradients = {kGradientLengthPairs, kGradientTypes, std::span(kPoisons).first(1)};
 
 // The value the encoding takes for a field, given or default.
 int64_t integer(const EncodingEntry& entry, int configuration, const std::string& name) {
   return std::get<int64_t>(entry.make(entry.cases[configuration])->fields().at(name));
 }
 
+// That with the fewest numbers in its parameters, and then in a row.
+int smallest_configuration(const EncodingEntry& entry) {
+  const auto size = [&](int configuration) {
+    int64_t sum = 0;
+    for (const Parameter& parameter : entry.make(entry.cases[configuration])->parameters())
+      sum += std::accumulate(parameter.shape.begin(), parameter.shape.end(), int64_t{1},
+                             std::multiplies<>());
+    return std::pair(
+        sum, integer(entry, configuration, "heads") * integer(entry, configuration, "head_dim"));
+  };
+  int best = 0;
+  for (int n = 1; n < static_cast<int>(entry.cases.size()); ++n)
+    if (size(n) < size(best)) best = n;
+  return best;
+}
+
 int64_t group_of(int level, int64_t heads) {
   return kGroups[level] > 0 ? kGroups[level] : heads;
 }
 
-CheckCase case_of(const EncodingEntry& entry, const std::vector<int>& row, int64_t number) {
+CheckCase case_of(const EncodingEntry& entry, const Matrix& matrix, const std::vector<int>& row,
+                  int64_t number) {
   CheckCase out;
   out.encoding = entry.name;
   out.number = number;
@@ -87,18 +129,19 @@ CheckCase case_of(const EncodingEntry& entry, const std::vector<int>& row, int64
   out.visible = kVisibles[row[kVisible]];
   out.mask = kMasks[row[kMask]];
   out.layout = kLayouts[row[kLayout]];
-  out.dtype = kTypes[row[kType]].in;
-  out.out_dtype = kTypes[row[kType]].out;
+  out.dtype = matrix.types[row[kType]].in;
+  out.out_dtype = matrix.types[row[kType]].out;
   out.heads = integer(entry, row[kConfiguration], "heads");
   out.head_dim = integer(entry, row[kConfiguration], "head_dim");
   out.kv_heads = out.heads / group_of(row[kGroup], out.heads);
-  out.q_len = kLengthPairs[row[kLengths]].q;
-  out.k_len = kLengthPairs[row[kLengths]].k;
+  out.q_len = matrix.lengths[row[kLengths]].q;
+  out.k_len = matrix.lengths[row[kLengths]].k;
   out.q_start = kStartPairs[row[kStarts]].q;
   out.k_start = kStartPairs[row[kStarts]].k;
-  out.poisoned = kPoisons[row[kPoison]];
+  out.poisoned = matrix.poisons[row[kPoison]];
   out.scale = kScales[row[kScale]];
   out.tiling = kTilings[row[kTiling]];
+  out.dropout = kDropouts[row[kDropout]];
   if (row.size() > kSegments) out.segments = kSegmentKinds[row[kSegments]];
   return out;
 }
@@ -125,6 +168,36 @@ const char* word(SegmentKind kind) {
   return words[static_cast<size_t>(kind)];
 }
 
+std::vector<CheckCase> cases_of(const EncodingEntry& entry, const Matrix& matrix) {
+  std::vector<int> levels(kFactors);
+  levels[kConfiguration] = static_cast<int>(entry.cases.size());
+  levels[kBatch] = kBatches.size();
+  levels[kVisible] = kVisibles.size();
+  levels[kMask] = kMasks.size();
+  levels[kGroup] = kGroups.size();
+  levels[kLengths] = static_cast<int>(matrix.lengths.size());
+  levels[kStarts] = kStartPairs.size();
+  levels[kLayout] = kLayouts.size();
+  levels[kType] = static_cast<int>(matrix.types.size());
+  levels[kPoison] = static_cast<int>(matrix.poisons.size());
+  levels[kScale] = kScales.size();
+  levels[kTiling] = kTilings.size();
+  levels[kDropout] = kDropouts.size();
+  if (entry.make(entry.cases.front())->uses_segments()) levels.push_back(kSegmentKinds.size());
+  const Compatible compatible = [&](const FactorLevel& x, const FactorLevel& y) {
+    // A dropped pair is one times 0, not a hidden one: its NaN would show.
+    if (x.factor == kPoison && y.factor == kDropout)
+      return !matrix.poisons[x.level] || kDropouts[y.level] == 0;
+    if (x.factor != kConfiguration || y.factor != kGroup) return true;
+    const int64_t heads = integer(entry, x.level, "heads");
+    return heads % group_of(y.level, heads) == 0;
+  };
+  std::vector<CheckCase> out;
+  for (const std::vector<int>& row : pairwise(levels, compatible, /*seed=*/2018))
+    out.push_back(case_of(entry, matrix, row, static_cast<int64_t>(out.size())));
+  return out;
+}
+
 }  // namespace
 
 std::string describe(const CheckCase& check) {
@@ -139,32 +212,51 @@ std::string describe(const CheckCase& check) {
   if (check.segments != SegmentKind::none) text << ", " << word(check.segments);
   if (check.poisoned) text << ", poisoned";
   if (check.scale) text << ", scale=" << *check.scale;
+  if (check.dropout > 0) text << ", dropout=" << check.dropout;
   return text.str();
 }
 
 std::vector<CheckCase> check_cases(const EncodingEntry& entry) {
-  std::vector<int> levels(kFactors);
-  levels[kConfiguration] = static_cast<int>(entry.cases.size());
-  levels[kBatch] = kBatches.size();
-  levels[kVisible] = kVisibles.size();
-  levels[kMask] = kMasks.size();
-  levels[kGroup] = kGroups.size();
-  levels[kLengths] = kLengthPairs.size();
-  levels[kStarts] = kStartPairs.size();
-  levels[kLayout] = kLayouts.size();
-  levels[kType] = kTypes.size();
-  levels[kPoison] = kPoisons.size();
-  levels[kScale] = kScales.size();
-  levels[kTiling] = kTilings.size();
-  if (entry.make(entry.cases.front())->uses_segments()) levels.push_back(kSegmentKinds.size());
-  const Compatible compatible = [&](const FactorLevel& x, const FactorLevel& y) {
-    if (x.factor != kConfiguration || y.factor != kGroup) return true;
-    const int64_t heads = integer(entry, x.level, "heads");
-    return heads % group_of(y.level, heads) == 0;
+  return cases_of(entry, kAttention);
+}
+
+std::vector<CheckCase> gradient_cases(const EncodingEntry& entry) {
+  std::vector<CheckCase> out = cases_of(entry, kGradients);
+  for (CheckCase& check : out)
+    if (check.q_len * check.k_len < kFewPairs) check.probes = kManyProbes;
+  // Several work items for the keys of a head, several chunks of queries, and every element alone.
+  struct Extra {
+    int configuration;
+    Lengths lengths;
+    VisibleKind visible;
+    DType dtype;
+    int64_t probes;
   };
-  std::vector<CheckCase> out;
-  for (const std::vector<int>& row : pairwise(levels, compatible, /*seed=*/2018))
-    out.push_back(case_of(entry, row, static_cast<int64_t>(out.size())));
+  for (const Extra& extra :
+       {Extra{0, {3, 2100}, VisibleKind::all, DType::f32, 1},
+        Extra{0, {775, 9}, VisibleKind::all, DType::f32, 1},
+        Extra{smallest_configuration(entry), {4, 5}, VisibleKind::causal, DType::f64, 0}}) {
+    CheckCase check = out.front();
+    check.number = static_cast<int64_t>(out.size());
+    check.fields = entry.cases[extra.configuration];
+    check.batch = BatchKind::full;
+    check.visible = extra.visible;
+    check.mask = MaskKind::none;
+    check.layout = LayoutKind::bhld;
+    check.dtype = check.out_dtype = extra.dtype;
+    check.heads = integer(entry, extra.configuration, "heads");
+    check.head_dim = integer(entry, extra.configuration, "head_dim");
+    check.kv_heads = 1;
+    check.q_len = extra.lengths.q;
+    check.k_len = extra.lengths.k;
+    check.q_start = check.k_start = 0;
+    check.scale.reset();
+    check.dropout = 0;
+    check.tiling = {};
+    check.probes = extra.probes;
+    if (check.segments != SegmentKind::none) check.segments = SegmentKind::runs;
+    out.push_back(check);
+  }
   return out;
 }
 

@@ -50,7 +50,9 @@ struct CheckCase {
   int64_t q_start = 0, k_start = 0;
   bool poisoned = false;        // NaN and infinities in padding, NaN in one key and one value
   std::optional<double> scale;  // instead of the encoding's own
+  double dropout = 0;
   Tiling tiling;
+  int64_t probes = 1;  // of gradients: directions for each tensor; 0: every element alone
 };
 
 // "max_distance=16 values=true | packed, causal, no mask, blhd, f32, H=4 Hkv=2 Lq=51 Lk=107 ..."
@@ -58,6 +60,9 @@ std::string describe(const CheckCase& check);
 
 // The encoding's cases, numbered from 0: the same list on every machine.
 std::vector<CheckCase> check_cases(const EncodingEntry& entry);
+
+// The cases of its gradients, numbered likewise.
+std::vector<CheckCase> gradient_cases(const EncodingEntry& entry);
 
 struct CheckResult {
   std::string name;  // "shaw/12/avx2"
@@ -81,5 +86,31 @@ struct CheckResult {
 // between 16-bit numbers there; rounding never leaves a binade but for its upper end, so that is at
 // most half the distance at the result. Each element is allowed that much more.
 std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas);
+
+// The worst error of one tensor's gradient: against differences in f64, relative to the length of
+// the gradient, and of the case's type against f64, relative to the largest element.
+struct GradientError {
+  std::string tensor;  // q, k, v or a parameter
+  double differences = 0, rounding = 0;
+};
+
+struct GradientResult : CheckResult {
+  std::vector<GradientError> errors;
+};
+
+// Runs the backward of a case once on each of `isas`, in f64 and in the case's type.
+//
+// f64: along random directions of each tensor, <gradient, direction> must equal the fourth-order
+// central difference of <out, dout> with out from the encoding's float64 reference, to 1e-8 of the
+// gradient's length + 1 (what differences can tell: rounding of sums of about 1e4 products, over a
+// step of 3e-5). A direction reaches every element, or each in turn.
+//
+// f32: within 2e-5 of the f64 gradient, relative to its largest element, which has just been
+// verified: some hundred roundings of 6e-8, of terms that cancel; plus four times what a rounding
+// of out changes. Both are given the same rounded out. f16 and bf16 are computed in f32, so the
+// same holds; results that are stored in 16 bits may differ by half a unit in their last place
+// more.
+std::vector<GradientResult> run_gradient_check(const CheckCase& check,
+                                               std::span<const std::string> isas);
 
 }  // namespace locant::inline v0

@@ -1,11 +1,15 @@
 #include "locant/check/embed.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
+#include <string>
 
+#include "locant/check/inputs.h"
 #include "locant/check/random.h"
 
 namespace locant::inline v0 {
@@ -105,13 +109,10 @@ class EmbedInputs {
   std::vector<int64_t> positions_;
 };
 
-std::vector<double> dense(const View& x) {
-  std::vector<double> values;
-  values.reserve(x.size());
-  for (int64_t b = 0; b < x.shape[0]; ++b)
-    for (int64_t l = 0; l < x.shape[1]; ++l)
-      for (int64_t c = 0; c < x.shape[2]; ++c) values.push_back(element(x, b, l, c));
-  return values;
+// As the case's queries stand, and as its keys do.
+std::array<Rows, 2> rows_of(const CheckCase& check) {
+  const uint64_t seed = static_cast<uint64_t>(check.number) * 8;  // streams 1 to 4 are attention's
+  return {Rows{check.q_len, check.q_start, seed + 5}, Rows{check.k_len, check.k_start, seed + 6}};
 }
 
 template <class Real>
@@ -143,14 +144,68 @@ EmbedAnswer answer_of(const CheckCase& check, const Encoding& encoding, const Ro
   return answer;
 }
 
+// What embed_reference makes of `values` as the one parameter, times dout: linear in the values.
+double weighted_sum(const CheckCase& check, const std::string& parameter, const ConstView& values,
+                    const ConstView& zeros, const EmbedOptions& options,
+                    const std::vector<double>& dout) {
+  const std::unique_ptr<Encoding> encoding = make_encoding(check.encoding, check.fields);
+  encoding->set(parameter, values);
+  std::vector<double> out(dout.size());
+  encoding->embed_reference(zeros, options,
+                            view(out.data(), {zeros.shape[0], zeros.shape[1], zeros.shape[2]}));
+  return std::inner_product(out.begin(), out.end(), dout.begin(), 0.0);
+}
+
+template <class Real>
+EmbedGradient gradient_of(const CheckCase& check, const Encoding& encoding, const Rows& rows) {
+  const int64_t padding_idx = std::get<int64_t>(encoding.fields().at("padding_idx"));
+  EmbedInputs<Real> inputs(check, rows, encoding.embed_dim(), padding_idx);
+  EmbedGradient result;
+  ParameterGradients gradients = encoding.zero_gradients();
+  const std::vector<double> dout = dense(inputs.x);
+  bool refused = false;
+  try {
+    encoding.embed_pullback(inputs.x, inputs.options, gradients);
+  } catch (const std::invalid_argument&) {
+    refused = true;
+  }
+  const std::vector<double> nothing(dout.size());
+  const ConstView zeros = view(nothing.data(), {kBatch, rows.length, encoding.embed_dim()});
+  for (const auto& [name, gradient] : gradients) {
+    const std::vector<double> got = dense(gradient.view());
+    std::vector<double> direction(got.size());
+    Random random(rows.seed + 1000);
+    for (double& x : direction) x = random.symmetric();
+    const ConstView values(direction.data(), DType::f64,
+                           std::span(gradient.view().shape.data(), gradient.view().rank));
+    try {
+      result.wanted = weighted_sum(check, name, values, zeros, inputs.options, dout);
+      if (refused) result.failure = "embed_pullback refused what the reference takes; ";
+    } catch (const std::invalid_argument&) {
+      if (!refused) result.failure = "embed_pullback took what the reference refuses; ";
+    }
+    for (size_t n = 0; n < got.size(); ++n) {
+      result.got += got[n] * direction[n];
+      result.size += got[n] * got[n];
+    }
+  }
+  result.size = std::sqrt(result.size);
+  return result;
+}
+
 }  // namespace
 
+std::vector<EmbedGradient> embed_gradients(const CheckCase& check, const Encoding& encoding) {
+  std::vector<EmbedGradient> gradients;
+  for (const Rows& rows : rows_of(check))
+    gradients.push_back(check.dtype == DType::f64 ? gradient_of<double>(check, encoding, rows)
+                                                  : gradient_of<float>(check, encoding, rows));
+  return gradients;
+}
+
 std::vector<EmbedAnswer> embed_answers(const CheckCase& check, const Encoding& encoding) {
-  const uint64_t seed = static_cast<uint64_t>(check.number) * 8;  // streams 1 to 3 are attention's
-  const Rows queries{check.q_len, check.q_start, seed + 4};
-  const Rows keys{check.k_len, check.k_start, seed + 5};
   std::vector<EmbedAnswer> answers;
-  for (const Rows& rows : {queries, keys})
+  for (const Rows& rows : rows_of(check))
     answers.push_back(check.dtype == DType::f64 ? answer_of<double>(check, encoding, rows)
                                                 : answer_of<float>(check, encoding, rows));
   return answers;

@@ -21,4 +21,12 @@ struct EmbedAnswer {
 // rounding of the angle at the farthest position.
 std::vector<EmbedAnswer> embed_answers(const CheckCase& check, const Encoding& encoding);
 
+// The change of <out, dout> along a random direction of the parameter, by embed_pullback() and by
+// embed_reference(), which is linear in it. `size` is the gradient's length, the unit of errors.
+struct EmbedGradient {
+  double got = 0, wanted = 0, size = 0;
+  std::string failure;
+};
+std::vector<EmbedGradient> embed_gradients(const CheckCase& check, const Encoding& encoding);
+
 }  // namespace locant::inline v0

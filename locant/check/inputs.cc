@@ -34,11 +34,12 @@ M lowest() {
 
 // An additive mask (1, H, Lq, Lk): a few -inf, many large negative values.
 template <class M>
-View additive_mask(std::vector<M>& values, int64_t H, int64_t Lq, int64_t Lk, Random& random) {
+View additive_mask(std::vector<M>& values, int64_t H, int64_t Lq, int64_t Lk, DType dtype,
+                   Random& random) {
   const M hidden = static_cast<M>(-std::numeric_limits<float>::infinity());
   for (int64_t n = 0; n < H * Lq * Lk; ++n) {
     const double dice = random.unit();
-    values[n] = static_cast<M>(random.symmetric());
+    values[n] = static_cast<M>(rounded(random.symmetric(), dtype));
     if (dice < 0.1) values[n] = hidden;
     if (dice > 0.9) values[n] = lowest<M>();
     // Sparse enough not to meet alone in a row: near -1e4 float32 is right to 1e-3 only, and
@@ -53,6 +54,29 @@ View additive_mask(std::vector<M>& values, int64_t H, int64_t Lq, int64_t Lk, Ra
 
 }  // namespace
 
+double rounded(double value, DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return value;
+    case DType::f16:
+      return static_cast<float>(Half(static_cast<float>(value)));
+    case DType::bf16:
+      return static_cast<float>(Bfloat(static_cast<float>(value)));
+    default:
+      return static_cast<float>(value);
+  }
+}
+
+std::vector<double> dense(const ConstView& x) {
+  std::vector<double> values;
+  values.reserve(x.size());
+  for (int64_t a = 0; a < x.shape[0]; ++a)
+    for (int64_t b = 0; b < x.shape[1]; ++b)
+      for (int64_t c = 0; c < x.shape[2]; ++c)
+        for (int64_t e = 0; e < x.shape[3]; ++e) values.push_back(element(x, a, b, c, e));
+  return values;
+}
+
 template <class Real>
 CheckInputs<Real>::CheckInputs(const CheckCase& check) {
   const bool padded =
@@ -60,6 +84,7 @@ CheckInputs<Real>::CheckInputs(const CheckCase& check) {
   const int64_t batch = padded ? 4 : 2;
   options.scale = check.scale;
   options.tiling = check.tiling;
+  options.dropout = {.p = check.dropout, .seed = static_cast<uint64_t>(check.number)};
   make_tensors(check, batch);
   make_out(check, batch);
   make_batch(check, batch);
@@ -77,7 +102,7 @@ void CheckInputs<Real>::make_tensors(const CheckCase& check, int64_t batch) {
   Random random = random_for(check, Stream::tensors);
   const auto filled = [&](int64_t size) {
     std::vector<Real>& values = buffer(size);
-    for (Real& value : values) value = static_cast<Real>(random.symmetric());
+    for (Real& value : values) value = static_cast<Real>(rounded(random.symmetric(), check.dtype));
     return values.data();
   };
   switch (check.layout) {
@@ -129,7 +154,7 @@ void CheckInputs<Real>::make_batch(const CheckCase& check, int64_t batch) {
       lengths_ = {Lq, std::max(Lq - 13, Lq / 2), 0, std::min<int64_t>(Lq, 9)};
       options.lengths = lengths_;
       if (Lq != Lk) {
-        k_lengths_ = {Lk - 7, Lk, 20, 0};
+        k_lengths_ = {Lk - 7, Lk, std::min<int64_t>(Lk, 20), 0};
         options.k_lengths = k_lengths_;
       }
       options.left_padded = check.batch == BatchKind::left_padded;
@@ -157,7 +182,7 @@ void CheckInputs<Real>::make_batch(const CheckCase& check, int64_t batch) {
                               .q_start = q0,
                               .k_start = k0});
       if (check.visible == VisibleKind::prefix)
-        for (Sequence& s : sequences_) s.prefix = kPrefix;
+        for (Sequence& s : sequences_) s.prefix = std::min(kPrefix, s.k_len);
       options.sequences = sequences_;
       options.q_start = options.k_start = 0;  // each sequence has its own
       break;
@@ -183,7 +208,7 @@ void CheckInputs<Real>::make_visible(const CheckCase& check) {
       break;
     case VisibleKind::prefix:
       options.causal = true;
-      if (options.sequences.empty()) options.prefix = kPrefix;
+      if (options.sequences.empty()) options.prefix = std::min(kPrefix, check.k_len);
       break;
   }
 }
@@ -191,6 +216,8 @@ void CheckInputs<Real>::make_visible(const CheckCase& check) {
 template <class Real>
 void CheckInputs<Real>::make_mask(const CheckCase& check, int64_t batch) {
   Random random = random_for(check, Stream::mask);
+  // Not f16: near its lowest value, -65504, float32 has too few digits left to compare.
+  const DType mask_type = check.dtype == DType::f16 ? DType::f32 : check.dtype;
   const int64_t H = check.heads, Lq = check.q_len, Lk = check.k_len;
   switch (check.mask) {
     case MaskKind::none:
@@ -213,11 +240,10 @@ void CheckInputs<Real>::make_mask(const CheckCase& check, int64_t batch) {
       break;
     }
     case MaskKind::additive:
-      // Not f16: near its lowest value, -65504, float32 has too few digits left to compare.
       if constexpr (std::is_same_v<Real, Half>) {
-        options.mask = additive_mask(wide_buffer(H * Lq * Lk), H, Lq, Lk, random);
+        options.mask = additive_mask(wide_buffer(H * Lq * Lk), H, Lq, Lk, mask_type, random);
       } else {
-        options.mask = additive_mask(buffer(H * Lq * Lk), H, Lq, Lk, random);
+        options.mask = additive_mask(buffer(H * Lq * Lk), H, Lq, Lk, mask_type, random);
       }
       break;
   }
@@ -248,8 +274,10 @@ void CheckInputs<Real>::make_encoding_with_weights(const CheckCase& check) {
     std::vector<Real>& values = buffer(size);
     // What a matrix makes should be of the size of a table's entries.
     const double size_of_value = 0.5 / std::sqrt(static_cast<double>(parameter.fan_in));
-    for (Real& value : values) value = static_cast<Real>(size_of_value * random.symmetric());
-    encoding->set(parameter.name, ConstView(values.data(), dtype_of<Real>(), parameter.shape));
+    for (Real& value : values)
+      value = static_cast<Real>(rounded(size_of_value * random.symmetric(), check.dtype));
+    parameters.emplace_back(parameter.name, View(values.data(), dtype_of<Real>(), parameter.shape));
+    encoding->set(parameter.name, parameters.back().second);
   }
 }
 

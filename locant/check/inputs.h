@@ -3,7 +3,9 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "locant/check/check.h"
@@ -15,6 +17,13 @@ namespace locant::inline v0 {
 template <class Real>
 using ComputedIn = std::conditional_t<std::is_same_v<Real, double>, double, float>;
 
+// A number as the type can hold it.
+double rounded(double value, DType dtype);
+
+// The elements, row-major.
+std::vector<double> dense(const ConstView& x);
+
+// Numbers are those of check.dtype, stored as Real: two objects of one case hold the same numbers.
 // Views and options point into the object itself.
 template <class Real>
 class CheckInputs {
@@ -27,6 +36,7 @@ class CheckInputs {
   View out;               // (B, H, Lq, d), strided like q; filled with garbage
   AttendOptions options;  // without lse
   std::unique_ptr<Encoding> encoding;
+  std::vector<std::pair<std::string, View>> parameters;  // the encoding's: what it views
 
  private:
   using Wide = ComputedIn<Real>;

@@ -9,36 +9,16 @@
 #include "locant/check/check.h"
 #include "locant/check/embed.h"
 #include "locant/check/inputs.h"
-#include "locant/kernels/isa.h"
+#include "locant/check/runner.h"
+#include "locant/core/stored_type.h"
 
 namespace locant::inline v0 {
 namespace {
-
-class IsaScope {
- public:
-  explicit IsaScope(const std::string& name) : before_(isa()) { set_isa(name); }
-  ~IsaScope() { set_isa(before_); }
-  IsaScope(const IsaScope&) = delete;
-  IsaScope& operator=(const IsaScope&) = delete;
-
- private:
-  std::string before_;
-};
 
 // out (B, H, Lq, d) and lse (B, H, Lq), dense.
 struct Answer {
   std::vector<double> out, lse;
 };
-
-std::vector<double> dense(const ConstView& x) {
-  std::vector<double> values;
-  values.reserve(x.size());
-  for (int64_t a = 0; a < x.shape[0]; ++a)
-    for (int64_t b = 0; b < x.shape[1]; ++b)
-      for (int64_t c = 0; c < x.shape[2]; ++c)
-        for (int64_t e = 0; e < x.shape[3]; ++e) values.push_back(element(x, a, b, c, e));
-  return values;
-}
 
 using AttendFunction = void (*)(const ConstView&, const ConstView&, const ConstView&,
                                 const Encoding&, const AttendOptions&, const View&);
@@ -102,26 +82,6 @@ Tolerances tolerances_f64(const Answer& wanted) {
   return {1e-12 * std::max(1.0, largest(wanted.out)), 1e-12};
 }
 
-// Half the distance between numbers of a 16-bit type at x; 0 for other types, which are not rounded
-// once more when stored.
-double half_step(DType dtype, double x) {
-  if (!is_half(dtype) || !std::isfinite(x)) return 0;
-  const int fraction_bits = dtype == DType::f16 ? 10 : 7;
-  const int lowest_exponent = dtype == DType::f16 ? -14 : -126;
-  const int exponent = x == 0 ? lowest_exponent : std::max(std::ilogb(x), lowest_exponent);
-  return std::ldexp(0.5, exponent - fraction_bits);
-}
-
-// x, moved towards `wanted` by as much as rounding to dtype may have moved it away.
-std::vector<double> before_rounding(std::vector<double> x, const std::vector<double>& wanted,
-                                    DType dtype) {
-  for (size_t n = 0; n < x.size(); ++n) {
-    const double step = half_step(dtype, x[n]);
-    x[n] += std::clamp(wanted[n] - x[n], -step, step);
-  }
-  return x;
-}
-
 // Adds what is wrong to result.failure and the error to result.ratio.
 void compare(const char* what, const std::vector<double>& x, const std::vector<double>& wanted,
              bool relative, double tolerance, CheckResult& result) {
@@ -129,12 +89,7 @@ void compare(const char* what, const std::vector<double>& x, const std::vector<d
     result.failure += std::string("the naive ") + what + " is no yardstick: it is not finite; ";
     return;
   }
-  const double error = worst_error(x, wanted, relative);
-  result.ratio = std::max(result.ratio, error / tolerance);
-  if (error <= tolerance) return;
-  std::ostringstream text;
-  text << what << " error " << error << ", tolerance " << tolerance << "; ";
-  result.failure += text.str();
+  judge(what, worst_error(x, wanted, relative), tolerance, result);
 }
 
 template <class Real>
@@ -171,32 +126,49 @@ std::vector<CheckResult> run(const CheckCase& check, std::span<const std::string
   return results;
 }
 
-std::vector<CheckResult> run_in_dtype(const CheckCase& check, std::span<const std::string> isas) {
-  switch (check.dtype) {
-    case DType::f64:
-      return run<double>(check, isas);
-    case DType::f16:
-      return run<Half>(check, isas);
-    case DType::bf16:
-      return run<Bfloat>(check, isas);
-    default:
-      return run<float>(check, isas);
-  }
+// Half the distance between numbers of a 16-bit type at x; 0 for other types, which are not rounded
+// once more when stored.
+double half_step(DType dtype, double x) {
+  if (!is_half(dtype) || !std::isfinite(x)) return 0;
+  const int fraction_bits = dtype == DType::f16 ? 10 : 7;
+  const int lowest_exponent = dtype == DType::f16 ? -14 : -126;
+  const int exponent = x == 0 ? lowest_exponent : std::max(std::ilogb(x), lowest_exponent);
+  return std::ldexp(0.5, exponent - fraction_bits);
 }
 
 }  // namespace
 
-std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas) {
-  std::vector<CheckResult> results = run_in_dtype(check, isas);
-  const std::string number = std::to_string(check.number);
-  for (CheckResult& result : results) {
-    result.number = check.number;
-    result.name = check.encoding + "/" + number + "/" + result.isa;
-    result.command =
-        "locant check " + check.encoding + " --case " + number + " --isa " + result.isa;
-    if (result.failure.ends_with("; ")) result.failure.resize(result.failure.size() - 2);
-    result.passed = result.failure.empty();
+std::vector<double> before_rounding(std::vector<double> x, const std::vector<double>& wanted,
+                                    DType dtype) {
+  for (size_t n = 0; n < x.size(); ++n) {
+    const double step = half_step(dtype, x[n]);
+    x[n] += std::clamp(wanted[n] - x[n], -step, step);
   }
+  return x;
+}
+
+void judge(const std::string& what, double error, double tolerance, CheckResult& result) {
+  result.ratio = std::max(result.ratio, error / tolerance);
+  if (error <= tolerance) return;
+  std::ostringstream text;
+  text << what << " error " << error << ", tolerance " << tolerance << "; ";
+  result.failure += text.str();
+}
+
+void finish(const CheckCase& check, const std::string& flags, CheckResult& result) {
+  const std::string number = std::to_string(check.number);
+  result.number = check.number;
+  result.name = check.encoding + "/" + number + "/" + result.isa;
+  result.command =
+      "locant check " + check.encoding + " " + flags + "--case " + number + " --isa " + result.isa;
+  if (result.failure.ends_with("; ")) result.failure.resize(result.failure.size() - 2);
+  result.passed = result.failure.empty();
+}
+
+std::vector<CheckResult> run_check(const CheckCase& check, std::span<const std::string> isas) {
+  std::vector<CheckResult> results =
+      with_stored_type(check.dtype, [&](auto real) { return run<decltype(real)>(check, isas); });
+  for (CheckResult& result : results) finish(check, "", result);
   return results;
 }
 

@@ -33,6 +33,9 @@ struct ReferenceProblem {
       sum += q[(h * q_len + i) * head_dim + c] * k[(g * k_len + j) * head_dim + c];
     return sum;
   }
+  // c: that of the call, or else the encoding's.
+  Real scale_or(Real own) const { return scale != 0 ? scale : own; }
+
   const Real* query(int64_t h, int64_t i) const { return &q[(h * q_len + i) * head_dim]; }
   const Real* key(int64_t h, int64_t j) const {
     return &k[((h / (heads / kv_heads)) * k_len + j) * head_dim];
@@ -49,6 +52,17 @@ struct ReferenceResult {
   std::vector<Real> probabilities;                  // (heads, q_len, k_len)
   std::map<std::string, std::vector<Real>> scores;  // each term apart, (heads, q_len, k_len)
 };
+
+// One term's scores: r.scores[name] = score(h, i, j) for every pair.
+template <class Real, class Score>
+void reference_scores(const ReferenceProblem<Real>& p, const char* name, const Score& score,
+                      ReferenceResult<Real>& r) {
+  std::vector<Real>& scores = r.scores[name];
+  scores.reserve(p.heads * p.q_len * p.k_len);
+  for (int64_t h = 0; h < p.heads; ++h)
+    for (int64_t i = 0; i < p.q_len; ++i)
+      for (int64_t j = 0; j < p.k_len; ++j) scores.push_back(score(h, i, j));
+}
 
 // out, lse and probabilities from the terms' scores; value(h, i, j, c) is what P[i,j] multiplies.
 //   S = sum of terms (+ additive mask);  P = softmax over allowed j (· keep);  O_i = sum_j
@@ -92,6 +106,13 @@ void reference_softmax(const ReferenceProblem<Real>& p, const Value& value,
       }
     }
   }
+}
+
+// The same for plain values.
+template <class Real>
+void reference_softmax(const ReferenceProblem<Real>& p, ReferenceResult<Real>& r) {
+  reference_softmax(
+      p, [&](int64_t h, int64_t, int64_t j, int64_t c) { return p.value(h, j)[c]; }, r);
 }
 
 }  // namespace locant::inline v0

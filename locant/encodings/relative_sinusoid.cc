@@ -154,14 +154,6 @@ void RelativeSinusoid::pullback(const Projection& term, const TableGradient& dte
   dtable.dtype == DType::f64 ? add(double{}) : add(float{});
 }
 
-int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t heads,
-                            int64_t head_dim) {
-  require(d_model >= 0, scope, "d_model must be >= 0, got ", d_model);
-  const int64_t width = d_model > 0 ? d_model : heads * head_dim;
-  require(width % 2 == 0, scope, "d_model must be even: half sines, half cosines; got ", width);
-  return width;
-}
-
 int64_t farthest_distance(int64_t clamp_len) {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max() / 2;  // twice it still fits
   return clamp_len > 0 ? std::min(clamp_len, kNoLimit) : kNoLimit;

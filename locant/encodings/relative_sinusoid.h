@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "locant/encodings/checks.h"
 #include "locant/encodings/encoding.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
@@ -50,9 +52,21 @@ class LOCANT_API RelativeSinusoid {
 };
 
 // d_model of a configuration, where 0 stands for heads·head_dim; fails by name if it is odd or
-// negative.
-LOCANT_API int64_t checked_model_width(const std::string& scope, int64_t d_model, int64_t heads,
-                                       int64_t head_dim);
+// negative, or if one of the others is no size.
+template <class Config>
+int64_t checked_model_width(std::string_view scope, const Config& config) {
+  check_heads(scope, config);
+  require(config.d_model >= 0, scope, "d_model must be >= 0, got ", config.d_model);
+  const int64_t width = config.d_model > 0 ? config.d_model : config.heads * config.head_dim;
+  require(width % 2 == 0, scope, "d_model must be even: half sines, half cosines; got ", width);
+  return width;
+}
+
+// u or v: a vector per head, added to queries.
+inline Parameter added_vector(const char* name, int64_t heads, int64_t head_dim, const char* doc) {
+  return {
+      .name = name, .shape = {heads, head_dim}, .shape_in_words = "heads, head_dim", .doc = doc};
+}
 
 // The largest |r| that is told apart: clamp_len if it is > 0, else practically none.
 LOCANT_API int64_t farthest_distance(int64_t clamp_len);

@@ -50,13 +50,14 @@ HWY_INLINE void ScoreGradientRow(T* s, T* d, size_t begin, size_t end, T shift, 
   }
 }
 
-// One work item. Blocks of keys own rows of dK and dV; all queries that see them pass by, a chunk
-// at a time (so that position terms are prepared for few offsets), a tile at a time:
+// One work item. Its queries come in chunks, small enough that position terms are prepared for few
+// offsets and large enough that packing the keys anew for each costs little:
 //
-//   for each block of keys:            pack K, V;  dK = dV = 0
-//     for each chunk of rows, head:    strips, tables, key-side products
-//       for each tile of rows:         S as in the forward;   P = exp(S - lse)
-//                                      dP = dO·Vᵀ + terms;    dS = P∘(dP - rowsum(dO∘O))
+//   for each chunk of rows:            pack Q, dO;  delta = rowsum(dO∘O)
+//     for each block of keys:          pack K, V
+//       for each head:                 strips, tables, key-side products
+//         for each tile of rows:       S as in the forward;   P = exp(S - lse)
+//                                      dP = dO·Vᵀ + terms;    dS = P∘(dP - delta)
 //                                      dV += Pᵀ·dO;  dK += dSᵀ·Q;  dQ += dS·K;  terms
 //
 // Products are computed without the factor c, which dQ and dK get at the end.
@@ -75,8 +76,13 @@ class BackwardKernel {
   int64_t run() {
     const Arena::Scope scope(arena_);
     begin();
-    for (int64_t key = item_.key_begin; key < item_.key_end; key += call_.key_block)
-      run_block(key, std::min(key + call_.key_block, item_.key_end));
+    for (int64_t row = item_.queries.row_begin; row < item_.queries.row_end; row += kChunkRows) {
+      const Arena::Scope chunk_scope(arena_);
+      begin_chunk(row, std::min(row + kChunkRows, item_.queries.row_end));
+      for (int64_t key = item_.key_begin; key < item_.key_end; key += call_.key_block)
+        run_block(key, std::min(key + call_.key_block, item_.key_end));
+    }
+    store_keys();
     return tiles_;
   }
 
@@ -84,6 +90,15 @@ class BackwardKernel {
   static constexpr size_t kP = kPanel<T>;
   static constexpr T kMinusInfinity = -std::numeric_limits<T>::infinity();
   static constexpr int64_t kChunkRows = 768;
+
+  // What a chunk has of one head. Packs are (panels, rows, panel) for one tile of rows after
+  // another.
+  struct HeadRows {
+    Rows<T> dout;
+    T* delta = nullptr;  // (rows)
+    T *q = nullptr, *packed_dout = nullptr;
+    std::vector<const T*> x;  // per projection: q + plus, or null (key side)
+  };
 
   void begin() {
     depth_ = static_cast<size_t>(problem_.head_dim);
@@ -97,40 +112,95 @@ class BackwardKernel {
     k_ = arena_.take<T>(max_keys_ * depth_);
     v_ = arena_.take<T>(max_keys_ * value_);
     k_rows_ = arena_.take<T>(max_keys_ * depth_panels_ * kP);
-    dk_ = arena_.take<T>(max_keys_ * call_.padded_depth);
-    dv_ = arena_.take<T>(max_keys_ * call_.padded_value);
+    const size_t item_keys = static_cast<size_t>(item_.key_end - item_.key_begin);
+    all_dk_ = arena_.take<T>(item_keys * call_.padded_depth);
+    all_dv_ = arena_.take<T>(item_keys * call_.padded_value);
+    std::fill_n(all_dk_, item_keys * call_.padded_depth, T(0));
+    std::fill_n(all_dv_, item_keys * call_.padded_value, T(0));
     p_ = arena_.take<T>(tile_rows_ * lds_);
     ds_ = arena_.take<T>(tile_rows_ * lds_);
-    q_rows_ = arena_.take<T>(tile_rows_ * depth_panels_ * kP);
-    x_rows_ = arena_.take<T>(tile_rows_ * depth_panels_ * kP);
-    do_rows_ = arena_.take<T>(tile_rows_ * value_panels_ * kP);
     key_sums_ = arena_.take<T>(max_keys_);
     zeros_ = arena_.take<T>(kP);
     starts_ = arena_.take<PanelStart<T>>(max_keys_ / kP);
     std::fill_n(zeros_, kP, T(0));
     keep_scale_ = static_cast<T>(problem_.dropout.keep_scale());
+    for (size_t t = 0; t < terms_.projections.size(); ++t)
+      for (size_t h = 0; h < (item_.projections[t].per_head ? item_.queries.heads() : 1); ++h)
+        tables_.push_back(packed_table(t, h));
+  }
+
+  // The rows of a projection's table that the item touches, as rows of panels, times s/c.
+  PackedTable<T> packed_table(size_t t, size_t h) {
+    const Projection& term = terms_.projections[t];
+    const TablePart& part = item_.projections[t];
+    const Matrix m = Matrix::of(
+        term.table, 0, part.per_head ? item_.queries.head_begin + static_cast<int64_t>(h) : 0);
+    return {PackedRows(m, part.first_row, static_cast<size_t>(part.rows), depth_,
+                       static_cast<T>(term.scale / terms_.scale), arena_),
+            part.first_row, static_cast<size_t>(part.rows)};
+  }
+
+  void begin_chunk(int64_t row_begin, int64_t row_end) {
+    chunk_ = item_.queries;
+    chunk_.row_begin = row_begin;
+    chunk_.row_end = row_end;
+    scores_.begin_rows(chunk_, max_keys_);
+    heads_.resize(chunk_.heads());
+    for (size_t h = 0; h < heads_.size(); ++h) begin_head_rows(h);
+  }
+
+  void begin_head_rows(size_t h) {
+    const int64_t head = chunk_.head_begin + static_cast<int64_t>(h);
+    HeadRows& rows = heads_[h];
+    rows.dout = rows_of(call_.dout, head);
+    rows.packed_dout = packed(rows.dout, value_);
+    rows.q = packed(scores_.q(h, 0), depth_);
+    rows.x.clear();
+    for (size_t t = 0; t < terms_.projections.size(); ++t) {
+      const Projection& term = terms_.projections[t];
+      const bool own = term.plus || terms_.query_plus;
+      rows.x.push_back(term.side == Side::key ? nullptr
+                       : own                  ? packed(scores_.x(t, h), depth_)
+                                              : rows.q);
+    }
+    // delta_i = <dO_i, O_i>
+    rows.delta = arena_.take<T>(chunk_.rows());
+    const Arena::Scope scope(arena_);
+    const Rows<T> out = rows_of(call_.out, head);
+    for (size_t r = 0; r < chunk_.rows(); ++r)
+      rows.delta[r] = Dot(rows.dout.row(r), out.row(r), value_);
+  }
+
+  // d(out) or out of a head, from the chunk's first row.
+  Rows<T> rows_of(const ConstView& view, int64_t head) {
+    return RowsOf<T>(Matrix::of(view, sequence_.batch, head), sequence_.q_begin + chunk_.row_begin,
+                     chunk_.rows(), value_, T(1), Matrix{}, arena_);
+  }
+
+  // The chunk's rows as tiles.
+  T* packed(const Rows<T>& rows, size_t width) {
+    const size_t padded = (width + kP - 1) / kP * kP;
+    T* out = arena_.take<T>(chunk_.rows() * padded);
+    for (size_t row = 0, n; row < chunk_.rows(); row += n) {
+      n = std::min(tile_rows_, chunk_.rows() - row);
+      pack_finite(AsMatrix(rows), static_cast<int64_t>(row), n, width, out + row * padded);
+    }
+    return out;
   }
 
   void run_block(int64_t key_begin, int64_t key_end) {
     key_begin_ = key_begin;
     keys_ = static_cast<size_t>(key_end - key_begin);
+    if (!chunk_sees_block()) return;
+    const size_t first = static_cast<size_t>(key_begin - item_.key_begin);
+    dk_ = all_dk_ + first * call_.padded_depth;
+    dv_ = all_dv_ + first * call_.padded_value;
     pack_keys();
-    std::fill_n(dk_, keys_ * call_.padded_depth, T(0));
-    std::fill_n(dv_, keys_ * call_.padded_value, T(0));
-    for (int64_t row = item_.queries.row_begin; row < item_.queries.row_end; row += kChunkRows) {
+    scores_.begin_keys(key_begin, keys_, k_);
+    for (size_t h = 0; h < chunk_.heads(); ++h) {
       const Arena::Scope scope(arena_);
-      chunk_ = item_.queries;
-      chunk_.row_begin = row;
-      chunk_.row_end = std::min(row + kChunkRows, item_.queries.row_end);
-      if (!chunk_sees_block()) continue;
-      scores_.begin_rows(chunk_, max_keys_);
-      scores_.begin_keys(key_begin, keys_, k_);
-      for (size_t h = 0; h < chunk_.heads(); ++h) {
-        const Arena::Scope head_scope(arena_);
-        run_head(h);
-      }
+      run_head(h);
     }
-    store_keys();
   }
 
   bool chunk_sees_block() const {
@@ -154,39 +224,20 @@ class BackwardKernel {
 
   // A NaN or infinity in a row of K or Q makes all dS that it takes part in NaN; hidden pairs have
   // dS = 0, and the product with it must stay 0.
-  bool pack_finite(const Matrix& m, int64_t first, size_t count, size_t width, T* out) const {
-    if (PackRows<T>(m, first, count, width, out)) return true;
+  static void pack_finite(const Matrix& m, int64_t first, size_t count, size_t width, T* out) {
+    if (PackRows<T>(m, first, count, width, out)) return;
     const size_t n = (width + kP - 1) / kP * kP * count;
     for (size_t x = 0; x < n; ++x) out[x] = std::isfinite(out[x]) ? out[x] : T(0);
-    return false;
-  }
-
-  // d(out) and out of a head, from the chunk's first row.
-  Rows<T> rows_of(const ConstView& view, int64_t head) {
-    return RowsOf<T>(Matrix::of(view, sequence_.batch, head), sequence_.q_begin + chunk_.row_begin,
-                     chunk_.rows(), value_, T(1), Matrix{}, arena_);
   }
 
   void run_head(size_t h) {
-    const int64_t head = chunk_.head_begin + static_cast<int64_t>(h);
     scores_.begin_head(h);
-    dout_ = rows_of(call_.dout, head);
-    begin_delta(head);
     begin_gradients(h);
     for (size_t row = 0, n; row < chunk_.rows(); row += n) {
       n = std::min(tile_rows_, chunk_.rows() - row);
       run_tile(h, row, n);
     }
     finish_gradients(h);
-  }
-
-  // delta_i = <dO_i, O_i>
-  void begin_delta(int64_t head) {
-    const Rows<T> out = rows_of(call_.out, head);
-    delta_ = arena_.take<T>(chunk_.rows());
-    for (size_t r = 0; r < chunk_.rows(); ++r)
-      delta_[r] = Dot(dout_.at + static_cast<ptrdiff_t>(r) * dout_.stride,
-                      out.at + static_cast<ptrdiff_t>(r) * out.stride, value_);
   }
 
   TableTarget<T> target(const TablePart& part, size_t h, size_t width) const {
@@ -203,18 +254,19 @@ class BackwardKernel {
     const KeyBlock<T>& block = scores_.block();
     query_sides_.clear();
     key_sides_.clear();
+    const PackedTable<T>* tables = tables_.data();
     for (size_t t = 0; t < terms_.projections.size(); ++t) {
-      const Projection& term = terms_.projections[t];
-      const Matrix m = Matrix::of(term.table, 0, term.table.shape[0] == 1 ? 0 : head);
-      const T factor = static_cast<T>(term.scale / terms_.scale);
-      const TableTarget<T> where = target(item_.projections[t], h, call_.padded_depth);
+      const TablePart& part = item_.projections[t];
+      const TableTarget<T> where = target(part, h, call_.padded_depth);
       const Strip<T>& strip = scores_.projections()[t].strip;
-      if (term.side == Side::query) {
-        query_sides_.emplace_back().build(strip, &m, factor, depth_, where,
+      const PackedTable<T>& table = tables[part.per_head ? h : 0];
+      tables += part.per_head ? item_.queries.heads() : 1;
+      if (terms_.projections[t].side == Side::query) {
+        query_sides_.emplace_back().build(strip, table, depth_, where,
                                           plus_of(item_.projection_plus[t], h), tile_rows_,
                                           max_keys_, arena_);
       } else {
-        key_sides_.emplace_back().build(strip, m, factor, where, block, arena_);
+        key_sides_.emplace_back().build(strip, table, where, block, arena_);
       }
     }
     // dP of a value term is a query-side product of dO; its table's gradient comes from P.
@@ -225,8 +277,9 @@ class BackwardKernel {
       KeyBlock<T> wide = block;
       wide.depth = value_;
       const Projection product{term.name, Side::query, 1, {}, term.table, term.map};
-      value_products_[t].build(product, call_.value_unit_steps[t], head, dout_, wide, arena_);
-      value_sides_.emplace_back().build(value_products_[t].strip, nullptr, T(1), value_,
+      value_products_[t].build(product, call_.value_unit_steps[t], head, heads_[h].dout, wide,
+                               arena_);
+      value_sides_.emplace_back().build(value_products_[t].strip, {}, value_,
                                         target(item_.values[t], h, call_.padded_value), nullptr,
                                         tile_rows_, max_keys_, arena_);
     }
@@ -263,19 +316,18 @@ class BackwardKernel {
     }
     if (all.panel_begin >= all.panel_end) return;
     ++tiles_;
-    const Rows<T> q = scores_.q(h, row);
-    pack_finite(AsMatrix(q), 0, count, depth_, q_rows_);
-    const Rows<T> dout{dout_.at + static_cast<ptrdiff_t>(row) * dout_.stride, dout_.stride};
-    if (!pack_finite(AsMatrix(dout), 0, count, value_, do_rows_)) spoil_rows(dout, all);
+    const T* q = heads_[h].q + row * depth_panels_ * kP;
+    const T* dout = heads_[h].packed_dout + row * value_panels_ * kP;
+    spoil_rows(h, all);
 
     const size_t begin = all.panel_begin * kP;
     const size_t keys = std::min(all.panel_end * kP, keys_) - begin;
     const int64_t first = chunk_.row_begin - item_.queries.row_begin + static_cast<int64_t>(row);
     T* dq = static_cast<T*>(item_.dq) +
             (h * item_.queries.rows() + static_cast<size_t>(first)) * call_.padded_depth;
-    AddProduct<Read::columns>(keys, count, p_ + begin, lds_, do_rows_, count * kP, value_panels_,
+    AddProduct<Read::columns>(keys, count, p_ + begin, lds_, dout, count * kP, value_panels_,
                               dv_ + begin * call_.padded_value, call_.padded_value);
-    AddProduct<Read::columns>(keys, count, ds_ + begin, lds_, q_rows_, count * kP, depth_panels_,
+    AddProduct<Read::columns>(keys, count, ds_ + begin, lds_, q, count * kP, depth_panels_,
                               dk_ + begin * call_.padded_depth, call_.padded_depth);
     AddProduct<Read::rows>(count, keys, ds_ + begin, lds_, k_rows_ + begin * kP, keys_ * kP,
                            depth_panels_, dq, call_.padded_depth);
@@ -299,7 +351,7 @@ class BackwardKernel {
     scores_.add_terms(group, p, lds_, offset);
     scores_.add_products(group, p, lds_);
     scores_.hide(group, ranges, p, lds_);
-    add_value_products(group, ds, value_offset);
+    add_value_products(h, group, ds, value_offset);
     for (size_t r = 0; r < count; ++r) {
       const int64_t head = chunk_.head_begin + static_cast<int64_t>(h);
       const int64_t i = chunk_.row_begin + static_cast<int64_t>(row + r);
@@ -307,16 +359,16 @@ class BackwardKernel {
       const T shift = lse == kMinusInfinity ? T(0) : lse - offset[r];
       T *s = p + r * lds_, *d = ds + r * lds_;
       if (problem_.dropout.p > 0) {
-        drop_row(s, d, begin, end, shift, value_offset[r], delta_[row + r], head, i);
+        drop_row(s, d, begin, end, shift, value_offset[r], heads_[h].delta[row + r], head, i);
       } else {
-        ScoreGradientRow(s, d, begin, end, shift, value_offset[r] - delta_[row + r]);
+        ScoreGradientRow(s, d, begin, end, shift, value_offset[r] - heads_[h].delta[row + r]);
       }
     }
     return group;
   }
 
   // dP = dO·Vᵀ + shear(dO·Aᵀ), except what is the same for a whole row.
-  void add_value_products(const RowGroup& group, T* ds, T* offset) {
+  void add_value_products(size_t h, const RowGroup& group, T* ds, T* offset) {
     const size_t panels = group.panel_end - group.panel_begin;
     for (size_t p = 0; p < panels; ++p) starts_[p] = {zeros_, 0};
     KeyBlock<T> block = scores_.block();
@@ -325,10 +377,11 @@ class BackwardKernel {
     ds += group.panel_begin * kP;
     for (ProjectionBlock<T>& product : value_products_)
       product.add(block, group, starts_, offset, ds, lds_);
-    const T* x = dout_.at + static_cast<ptrdiff_t>(group.row) * dout_.stride;
+    const Rows<T> dout = heads_[h].dout;
+    const T* x = dout.row(group.row);
     WithRows(group.count, [&](auto count) HWY_ATTR {
       for (size_t p = 0; p < panels; ++p, ds += kP)
-        GemmPanel<count>(value_, x, dout_.stride, v_ + (group.panel_begin + p) * value_ * kP,
+        GemmPanel<count>(value_, x, dout.stride, v_ + (group.panel_begin + p) * value_ * kP,
                          starts_[p].at, starts_[p].stride, ds, static_cast<ptrdiff_t>(lds_));
     });
   }
@@ -348,9 +401,11 @@ class BackwardKernel {
   }
 
   // Rows whose dO is not finite were packed as zeros; all that they see in dV must become NaN.
-  void spoil_rows(const Rows<T>& dout, const RowGroup& tile) {
+  void spoil_rows(size_t h, const RowGroup& tile) {
     for (size_t r = 0; r < tile.count; ++r) {
-      const T* x = dout.at + static_cast<ptrdiff_t>(r) * dout.stride;
+      const T* x = heads_[h].dout.row(tile.row + r);
+      // Then <dO, O> is not finite either.
+      if (std::isfinite(heads_[h].delta[tile.row + r])) continue;
       if (std::all_of(x, x + value_, [](T value) { return std::isfinite(value); })) continue;
       for (size_t j = tile.panel_begin * kP; j < tile.panel_end * kP; ++j)
         if (p_[r * lds_ + j] != T(0)) p_[r * lds_ + j] = std::numeric_limits<T>::quiet_NaN();
@@ -363,10 +418,12 @@ class BackwardKernel {
     size_t query_side = 0;
     for (size_t t = 0; t < terms_.projections.size(); ++t)
       if (terms_.projections[t].side == Side::query)
-        query_sides_[query_side++].add(block, scores, rows_of_projection(t, rows), dq);
+        query_sides_[query_side++].add(block, scores,
+                                       heads_[h].x[t] + rows.row * depth_panels_ * kP, dq);
     for (const KeySideGradient<T>& side : key_sides_) side.add(block, scores);
     for (QuerySideGradient<T>& side : value_sides_)
-      side.add(block, probabilities, do_rows_, nullptr);
+      side.add(block, probabilities, heads_[h].packed_dout + rows.row * value_panels_ * kP,
+               nullptr);
     const size_t begin = rows.panel_begin * kP, end = rows.panel_end * kP;
     if (item_.bias != nullptr)
       for (size_t r = 0; r < rows.count; ++r)
@@ -376,16 +433,6 @@ class BackwardKernel {
       for (size_t r = 0; r < rows.count; ++r)
         add_row(ds_ + r * lds_ + begin, std::min(end, keys_) - begin, key_sums_ + begin);
     for (size_t t = 0; t < terms_.segments.size(); ++t) add_segment_gradient(h, t, rows, dq);
-  }
-
-  // (depth panels, rows, panel): q + plus of a projection. The pack of q + u serves if both or
-  // neither add nothing.
-  const T* rows_of_projection(size_t t, const RowGroup& rows) {
-    if (!terms_.projections[t].plus && !terms_.query_plus) return q_rows_;
-    const Rows<T>& x = scores_.projections()[t].x;
-    const Rows<T> from{x.at + static_cast<ptrdiff_t>(rows.row) * x.stride, x.stride};
-    pack_finite(AsMatrix(from), 0, rows.count, depth_, x_rows_);
-    return x_rows_;
   }
 
   // sum[x] += from[x]
@@ -419,10 +466,10 @@ class BackwardKernel {
       T sums[2];
       scores_.segments().split(rows.row + r, ds_ + r * lds_, rows.panel_begin * kP,
                                std::min(rows.panel_end * kP, keys_), sums[0], sums[1]);
-      const T* row = x.at + static_cast<ptrdiff_t>(r) * x.stride;
+      const T* row = x.row(r);
       T* dx = dq + r * call_.padded_depth;
       for (size_t same = 0; same < 2; ++same) {
-        const T* from = table.at + static_cast<ptrdiff_t>(same) * table.stride;
+        const T* from = table.row(same);
         T* to = where.row(static_cast<int64_t>(same));
         for (size_t c = 0; c < depth_; ++c) {
           const T part = sums[same] * from[c];
@@ -437,11 +484,12 @@ class BackwardKernel {
   // dk = c·dK, dv = dV
   void store_keys() {
     const int64_t kv_head = item_.queries.head_begin / problem_.group();
-    for (size_t j = 0; j < keys_; ++j) {
-      const int64_t row = sequence_.k_begin + key_begin_ + static_cast<int64_t>(j);
-      StoreRow(dk_ + j * call_.padded_depth, depth_, static_cast<T>(terms_.scale), call_.dk.dtype,
-               call_.dk.row(sequence_.batch, kv_head, row), call_.dk.strides[3]);
-      StoreRow(dv_ + j * call_.padded_value, value_, T(1), call_.dv.dtype,
+    for (int64_t key = item_.key_begin; key < item_.key_end; ++key) {
+      const size_t j = static_cast<size_t>(key - item_.key_begin);
+      const int64_t row = sequence_.k_begin + key;
+      StoreRow(all_dk_ + j * call_.padded_depth, depth_, static_cast<T>(terms_.scale),
+               call_.dk.dtype, call_.dk.row(sequence_.batch, kv_head, row), call_.dk.strides[3]);
+      StoreRow(all_dv_ + j * call_.padded_value, value_, T(1), call_.dv.dtype,
                call_.dv.row(sequence_.batch, kv_head, row), call_.dv.strides[3]);
     }
   }
@@ -459,20 +507,19 @@ class BackwardKernel {
   int64_t key_begin_ = 0;
   size_t keys_ = 0;
   QueryRange chunk_;
+  std::vector<HeadRows> heads_;
   T keep_scale_ = 1;
 
   T *k_ = nullptr, *v_ = nullptr;  // columns of the block: (panels, d, panel), (panels, dv, panel)
   T* k_rows_ = nullptr;            // (depth panels, keys, panel)
-  T *dk_ = nullptr, *dv_ = nullptr;          // (keys, padded_depth), (keys, padded_value)
+  T *all_dk_ = nullptr, *all_dv_ = nullptr;  // (keys of the item, padded_depth | padded_value)
+  T *dk_ = nullptr, *dv_ = nullptr;          // the block's part of them
   T *p_ = nullptr, *ds_ = nullptr;           // (tile rows, lds)
-  T *q_rows_ = nullptr, *x_rows_ = nullptr;  // (depth panels, tile rows, panel): q + u, q + plus
-  T* do_rows_ = nullptr;                     // (value panels, tile rows, panel)
   T* key_sums_ = nullptr;                    // (keys): sums of dS over rows, for u
   T* bias_ = nullptr;                        // (offsets of the block): sums of dS
-  T* delta_ = nullptr;                       // (rows of the chunk)
   T* zeros_ = nullptr;
   PanelStart<T>* starts_ = nullptr;
-  Rows<T> dout_;  // of the head, from the chunk's first row
+  std::vector<PackedTable<T>> tables_;  // of the projections, for every head or for all together
   std::vector<QuerySideGradient<T>> query_sides_, value_sides_;
   std::vector<KeySideGradient<T>> key_sides_;
   std::vector<ProjectionBlock<T>> value_products_;

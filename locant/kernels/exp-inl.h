@@ -26,7 +26,7 @@ struct ExpConstants<float> {
   // 1.5·2^23 rounds to an integer when added; + the exponent's bias.
   static constexpr float kMagic = 12582912.0f + 127.0f;
   static constexpr int kMantissaBits = 23;
-  static constexpr float kLowest = -87.0f;
+  static constexpr float kSmallest = 12582912.0f + 2.0f;  // the magic sum of exponent -125
   // ln 2 in two parts; the first has so few bits that its product with n is exact.
   static constexpr float kLn2Hi = 0.693359375f;
   static constexpr float kLn2Lo = -2.12194440e-4f;
@@ -40,7 +40,7 @@ template <>
 struct ExpConstants<double> {
   static constexpr double kMagic = 6755399441055744.0 + 1023.0;  // 1.5·2^52 + bias
   static constexpr int kMantissaBits = 52;
-  static constexpr double kLowest = -708.0;
+  static constexpr double kSmallest = 6755399441055744.0 + 2.0;
   static constexpr double kLn2Hi = 0x1.62e42fee00000p-1;
   static constexpr double kLn2Lo = 0x1.a39ef35793c76p-33;
   // Taylor: the remainder f^13/13! is below 2e-16.
@@ -99,8 +99,9 @@ HWY_INLINE void Exp(Vec<T> (&x)[kCount]) {
     // p·2^n as a product, not by adding to p's exponent bits: that could turn a NaN into a number.
     const Vec<T> y =
         hn::Mul(p[i], hn::BitCast(d, hn::ShiftLeft<C::kMantissaBits>(hn::BitCast(di, biased[i]))));
-    // Selecting at the end, not clamping at the start: a clamp could do the same.
-    x[i] = hn::IfThenZeroElse(hn::Lt(x[i], hn::Set(d, C::kLowest)), y);
+    // Selecting at the end, not clamping at the start: a clamp could do the same. By the magic sum,
+    // not by x: one register less to keep through the polynomial, and nothing is spilled.
+    x[i] = hn::IfThenZeroElse(hn::Lt(biased[i], hn::Set(d, C::kSmallest)), y);
   });
 }
 

@@ -196,7 +196,7 @@ class ForwardKernel {
       for (size_t r = 0; r < group.count; ++r)
         for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
           const PanelStart<T>& start = scores_.start(p - group.panel_begin);
-          ThinScores(q.at + static_cast<ptrdiff_t>(r) * q.stride, depth_, scores_.block().k_scale,
+          ThinScores(q.row(r), depth_, scores_.block().k_scale,
                      k + static_cast<int64_t>(p * kP) * k_stored_.row_stride, k_stored_.row_stride,
                      std::min(kP, scores_.block().keys - p * kP),
                      start.at + static_cast<ptrdiff_t>(r) * start.stride, s_ + r * lds_ + p * kP);

@@ -43,19 +43,32 @@ struct TableTarget {
   }
 };
 
+// Rows [first_row, first_row + rows) of a table: (panels, rows, panel).
+template <class T>
+struct PackedTable {
+  const T* data = nullptr;
+  int64_t first_row = 0;
+  size_t rows = 0;
+  size_t panel_stride() const { return rows * kPanel<T>; }
+  // The first panel from a table row on.
+  const T* row(int64_t table_row) const {
+    return data + static_cast<size_t>(table_row - first_row) * kPanel<T>;
+  }
+};
+
 template <class T>
 struct QuerySideGradient {
   Strip<T> strip;
-  size_t panels = 0;         // of the rows of T, X and their gradients
-  const T* table = nullptr;  // (panels, table rows, panel) times a factor, or null: no dX wanted
+  size_t panels = 0;     // of the rows of T, X and their gradients
+  PackedTable<T> table;  // times a factor; no data: no dX wanted
   TableTarget<T> target;
   T* plus = nullptr;  // (width): sum of the rows of W·T, or null
   T* w = nullptr;     // (rows of a tile, ldw)
   size_t ldw = 0;
   T* column_sums = nullptr;  // (ldw)
 
-  // `m` null: there is no dX. max_rows, max_keys: of a tile.
-  void build(const Strip<T>& of, const Matrix* m, T factor, size_t depth,
+  // max_rows, max_keys: of a tile.
+  void build(const Strip<T>& of, const PackedTable<T>& packed, size_t depth,
              const TableTarget<T>& where, T* plus_gradient, size_t max_rows, size_t max_keys,
              Arena& arena) {
     constexpr size_t kP = kPanel<T>;
@@ -63,7 +76,7 @@ struct QuerySideGradient {
     panels = (depth + kP - 1) / kP;
     target = where;
     plus = plus_gradient;
-    table = m != nullptr ? PackedRows(*m, strip.lo, strip.count, depth, factor, arena) : nullptr;
+    table = packed;
     // A tile touches no more rows than it has offsets, unless the map leaps.
     ldw = (strip.unit_steps ? std::min(strip.count, max_rows + max_keys) : strip.count) + kP;
     w = arena.take<T>(max_rows * ldw);
@@ -106,8 +119,8 @@ struct QuerySideGradient {
       const size_t first = first_of(block, rows, rows.row + r + n - 1);
       const size_t last = last_of(block, rows, rows.row + r);
       AddProduct<Read::rows>(n, last + 1 - first, w + r * ldw + (first - lo), ldw,
-                             table + first * kP, strip.count * kP, panels, dx + r * target.width,
-                             target.width);
+                             table.row(strip.lo + static_cast<int64_t>(first)),
+                             table.panel_stride(), panels, dx + r * target.width, target.width);
     }
   }
 
@@ -115,8 +128,9 @@ struct QuerySideGradient {
     std::fill_n(column_sums, count, T(0));
     for (size_t r = 0; r < rows; ++r)
       for (size_t c = 0; c < count; ++c) column_sums[c] += w[r * ldw + c];
-    AddProduct<Read::rows>(1, count, column_sums, ldw, table + lo * kPanel<T>,
-                           strip.count * kPanel<T>, panels, plus, target.width);
+    AddProduct<Read::rows>(1, count, column_sums, ldw,
+                           table.row(strip.lo + static_cast<int64_t>(lo)), table.panel_stride(),
+                           panels, plus, target.width);
   }
 
   // dT += Wᵀ·X, a few table rows at a time, each with the tile's rows that touch one of them: rows
@@ -140,17 +154,17 @@ template <class T>
 struct KeySideGradient {
   Strip<T> strip;
   size_t panels = 0;
-  const T* table = nullptr;  // (panels, table rows, panel) times a factor
+  PackedTable<T> table;  // times a factor
   TableTarget<T> target;
   T* h = nullptr;  // (panels of keys, table rows, panel)
 
-  void build(const Strip<T>& of, const Matrix& m, T factor, const TableTarget<T>& where,
+  void build(const Strip<T>& of, const PackedTable<T>& packed, const TableTarget<T>& where,
              const KeyBlock<T>& block, Arena& arena) {
     constexpr size_t kP = kPanel<T>;
     strip = of;
     panels = (block.depth + kP - 1) / kP;
     target = where;
-    table = PackedRows(m, strip.lo, strip.count, block.depth, factor, arena);
+    table = packed;
     h = arena.take<T>(block.panels * strip.count * kP);
     for (size_t p = 0; p < block.panels; ++p)
       std::fill_n(h + (p * strip.count + first_of(p)) * kP,
@@ -172,10 +186,11 @@ struct KeySideGradient {
       const size_t first = first_of(p), count = last_of(block, p) + 1 - first;
       const size_t keys = std::min(kP, block.keys - p * kP);
       const T* from = h + (p * strip.count + first) * kP;
-      AddProduct<Read::columns>(keys, count, from, kP, table + first * kP, strip.count * kP, panels,
+      const int64_t row = strip.lo + static_cast<int64_t>(first);
+      AddProduct<Read::columns>(keys, count, from, kP, table.row(row), table.panel_stride(), panels,
                                 dk + p * kP * target.width, target.width);
       AddProduct<Read::rows>(count, keys, from, kP, k + p * kP * kP, block.keys * kP, panels,
-                             target.row(strip.lo + static_cast<int64_t>(first)), target.width);
+                             target.row(row), target.width);
     }
   }
 

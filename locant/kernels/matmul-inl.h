@@ -81,8 +81,8 @@ class MatmulKernel {
     for (size_t p = 0; p < panels_; ++p)
       for (size_t row = 0, n; row < rows; row += n) {
         n = NextRows(rows - row);
-        multiply(begin + static_cast<int64_t>(row), n, p, t > 0, depth,
-                 a.at + static_cast<ptrdiff_t>(row) * a.stride, a.stride, b + p * depth * kP);
+        multiply(begin + static_cast<int64_t>(row), n, p, t > 0, depth, a.row(row), a.stride,
+                 b + p * depth * kP);
       }
   }
 

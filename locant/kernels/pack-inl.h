@@ -198,6 +198,7 @@ template <class T>
 struct Rows {
   const T* at = nullptr;
   ptrdiff_t stride = 0;
+  const T* row(size_t r) const { return at + static_cast<ptrdiff_t>(r) * stride; }
 };
 
 template <class T>

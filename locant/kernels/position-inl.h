@@ -188,11 +188,10 @@ struct ProjectionBlock {
       for (size_t row = first, n; row <= last; row += n) {
         n = NextRows(last + 1 - row);
         if (p == 0)  // later panels find most rows in the cache
-          PrefetchRows(rows.at + static_cast<ptrdiff_t>(row + n) * rows.stride, rows.stride,
-                       kMaxRows, block.depth);
+          PrefetchRows(rows.row(row + n), rows.stride, kMaxRows, block.depth);
         WithRows(n, [&](auto count) HWY_ATTR {
-          GemmPanel<count>(block.depth, rows.at + static_cast<ptrdiff_t>(row) * rows.stride,
-                           rows.stride, k, static_cast<const T*>(nullptr), 0, out + row * kP, kP);
+          GemmPanel<count>(block.depth, rows.row(row), rows.stride, k,
+                           static_cast<const T*>(nullptr), 0, out + row * kP, kP);
         });
       }
     }
@@ -275,8 +274,7 @@ struct ProjectionBlock {
       single_row = row;
     }
     for (size_t r = 0; r < group.count; ++r)
-      offset[r] +=
-          Dot(x.at + static_cast<ptrdiff_t>(group.row + r) * x.stride, single, block.depth);
+      offset[r] += Dot(x.row(group.row + r), single, block.depth);
   }
 
   // G[r, lo..hi] = X[r]·T[lo..hi]ᵀ for the rows of a group.
@@ -286,9 +284,9 @@ struct ProjectionBlock {
     const size_t begin = static_cast<size_t>(lo) / kP, end = static_cast<size_t>(hi) / kP + 1;
     WithRows(group.count, [&](auto count) HWY_ATTR {
       for (size_t p = begin; p < end; ++p)
-        GemmPanel<count>(block.depth, x.at + static_cast<ptrdiff_t>(group.row) * x.stride, x.stride,
-                         table + p * block.depth * kP, static_cast<const T*>(nullptr), 0,
-                         g + p * kP, static_cast<ptrdiff_t>(ldg));
+        GemmPanel<count>(block.depth, x.row(group.row), x.stride, table + p * block.depth * kP,
+                         static_cast<const T*>(nullptr), 0, g + p * kP,
+                         static_cast<ptrdiff_t>(ldg));
     });
   }
 };

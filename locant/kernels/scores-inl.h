@@ -58,9 +58,9 @@ class ScoreBlock {
   const PanelStart<T>& start(size_t panel_of_group) const { return starts_[panel_of_group]; }
   const std::vector<ProjectionBlock<T>>& projections() const { return projections_; }
   const SegmentBlock<T>& segments() const { return segments_; }
-  Rows<T> q(size_t h, size_t row) const {
-    return {q_[h].at + static_cast<ptrdiff_t>(row) * q_[h].stride, q_[h].stride};
-  }
+  Rows<T> q(size_t h, size_t row) const { return {q_[h].row(row), q_[h].stride}; }
+  // q + plus of a query-side projection.
+  const Rows<T>& x(size_t projection, size_t h) const { return x_[projection][h]; }
 
   // The queries, and the largest number of keys that a block of theirs will have.
   void begin_rows(const QueryRange& range, size_t max_keys) {

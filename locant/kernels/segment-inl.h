@@ -55,7 +55,7 @@ class SegmentBlock {
     const Matrix m = Matrix::of(term.table, 0, term.table.shape[0] == 1 ? 0 : head);
     const Rows<T> table = RowsOf<T>(m, 0, 2, depth, static_cast<T>(term.scale), Matrix{}, arena);
     for (size_t r = 0; r < rows_; ++r) {
-      const T* row = x.at + static_cast<ptrdiff_t>(r) * x.stride;
+      const T* row = x.row(r);
       same_[h * rows_ + r] += Dot(row, table.at, depth);
       other_[h * rows_ + r] += Dot(row, table.at + table.stride, depth);
     }

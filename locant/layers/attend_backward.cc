@@ -59,12 +59,33 @@ void check_own_keys(const Problem& problem) {
   }
 }
 
-void clear(const View& x) {
-  for (int64_t a = 0; a < x.shape[0]; ++a)
-    for (int64_t b = 0; b < x.shape[1]; ++b)
-      for (int64_t c = 0; c < x.shape[2]; ++c)
-        for (int64_t e = 0; e < x.shape[3]; ++e) set_element(x, 0, a, b, c, e);
+// value(b, h, i, c) to every element.
+template <class Value>
+void fill(const View& x, const Value& value) {
+  for (int64_t b = 0; b < x.shape[0]; ++b)
+    for (int64_t h = 0; h < x.shape[1]; ++h)
+      for (int64_t i = 0; i < x.shape[2]; ++i)
+        for (int64_t c = 0; c < x.shape[3]; ++c) set_element(x, value(b, h, i, c), b, h, i, c);
 }
+
+// Where the gradient of prepared q or k goes before it is pulled back. One in 16 bits is rounded
+// only once: what the encoding turned in float32 is turned back in float32.
+class Pulled {
+ public:
+  Pulled(const View& target, DType prepared) : view_(target), target_(target) {
+    if (!is_half(target.dtype) || is_half(prepared)) return;
+    wide_ = Tensor(prepared, target.shape);
+    view_ = wide_.view();
+  }
+  const View& view() const { return view_; }
+  void store() const {
+    if (wide_) fill(target_, [&](auto... at) { return element(view_, at...); });
+  }
+
+ private:
+  Tensor wide_;
+  View view_, target_;
+};
 
 }  // namespace
 
@@ -78,7 +99,7 @@ ParameterGradients attend_backward(const ConstView& q, const ConstView& k, const
   encoding.check_problem(problem);
   ParameterGradients gradients = encoding.zero_gradients();
   if (dq.size() == 0 || dk.size() == 0) {  // no pair of a query and a key
-    for (const View& x : {dq, dk, dv}) clear(x);
+    for (const View& x : {dq, dk, dv}) fill(x, [](auto...) { return 0.0; });
     return gradients;
   }
   const Prepared prepared = encoding.prepare(problem, q, k);
@@ -86,10 +107,13 @@ ParameterGradients attend_backward(const ConstView& q, const ConstView& k, const
   require(!(problem.q_positions || problem.k_positions) || !prepared.terms.depend_on_positions(),
           kScope, "position ids with the terms of ", encoding.name(),
           " take the materialised path, which has no gradients; give q_start and k_start instead");
+  const Pulled pulled_q(dq, prepared.q.dtype), pulled_k(dk, prepared.k.dtype);
   const TermGradients dterms =
       fused_backward(problem, prepared.terms, {prepared.q, prepared.k, v, forward.out, forward.lse},
-                     dout, options.tiling, dq, dk, dv);
-  encoding.pullback(problem, prepared, dq, dk, dterms, gradients);
+                     dout, options.tiling, pulled_q.view(), pulled_k.view(), dv);
+  encoding.pullback(problem, prepared, pulled_q.view(), pulled_k.view(), dterms, gradients);
+  pulled_q.store();
+  pulled_k.store();
   return gradients;
 }
 

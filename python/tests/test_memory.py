@@ -16,6 +16,8 @@ CHILD = """
 import json, sys, time
 import numpy as np
 import locant
+from locant import _locant
+from locant._attention import _options
 
 def status(key):
     with open("/proc/self/status") as f:
@@ -26,8 +28,9 @@ locant.set_num_threads(2)
 rng = np.random.default_rng(0)
 shape = (1, job["heads"], job["length"], job["dim"])
 # Filled in place: nothing is freed before the measurement that the call could use again.
-q, k, v, out = (np.empty(shape, job["dtype"]) for _ in range(4))
-for x in (q, k, v, out):
+q, k, v, out, *more = (np.empty(shape, job["dtype"]) for _ in range(8 if job["backward"] else 4))
+lse = np.zeros(shape[:3], "float32")
+for x in (q, k, v, out, *more):
     for head in x[0]:
         for begin in range(0, job["length"], 1024):
             rows = head[begin : begin + 1024]
@@ -36,25 +39,29 @@ cls = locant.encodings()[job["encoding"]]
 encoding = cls(heads=job["heads"], head_dim=job["dim"], **job["fields"])
 before = locant.stats()
 resident, peak = status("VmRSS"), status("VmHWM")
+options = _options(**job["options"])
 begin = time.perf_counter()
-locant.attention(q, k, v, encoding, out=out, **job["options"])
+_locant.attend(q, k, v, encoding._bound, options, out, lse)
+if job["backward"]:
+    _locant.attend_backward(q, k, v, encoding._bound, options, out, lse, *more)
 seconds = time.perf_counter() - begin
 print(json.dumps({
     "seconds": seconds,
     "slack": peak - resident,
     "extra": status("VmHWM") - resident,
     "fused": locant.stats().fused_calls - before.fused_calls,
-    "finite": bool(np.isfinite(out[:, :, ::997]).all()),
+    "backward": locant.stats().backward_calls - before.backward_calls,
+    "finite": all(bool(np.isfinite(x[:, :, ::997]).all()) for x in (out, *more)),
 }))
 """
 
 DEBERTA = {"position_buckets": 256, "max_relative_positions": 512}
 
 
-def measure(encoding, heads, length, dim, fields=None, dtype="float32", **options):
+def measure(encoding, heads, length, dim, fields=None, dtype="float32", backward=False, **options):
     job = dict(
         encoding=encoding, heads=heads, length=length, dim=dim, fields=fields or {}, dtype=dtype,
-        options=options,
+        backward=backward, options=options,
     )  # fmt: skip
     run = subprocess.run(
         [sys.executable, "-c", CHILD, json.dumps(job)], capture_output=True, text=True, check=True
@@ -64,7 +71,7 @@ def measure(encoding, heads, length, dim, fields=None, dtype="float32", **option
         f"\n{encoding}, L={length}, H={heads}, {options or 'all keys'}: "
         f"{result['extra'] / MEGABYTE:.1f} MB beyond inputs and outputs, {result['seconds']:.2f} s"
     )
-    assert result["fused"] == 1 and result["finite"]
+    assert result["fused"] == 1 and result["backward"] == int(backward) and result["finite"]
     # What making the encoding took at its peak counts as the call's: too much rather than too little.
     assert result["slack"] < 16 * MEGABYTE, "the peak before the call hides the call's own"
     return result
@@ -79,6 +86,12 @@ needs_proc = pytest.mark.skipif(
 def test_all_keys_at_16384_take_at_most_64_megabytes():
     """A dense float32 matrix of 12 heads would take 12.9 GB."""
     assert measure("deberta", 12, 16384, 64, DEBERTA)["extra"] <= LIMIT
+
+
+@needs_proc
+def test_gradients_at_8192_take_at_most_200_megabytes():
+    """Forward and backward, beyond inputs, outputs and their gradients; P alone would take 3.2 GB."""
+    assert measure("deberta", 12, 8192, 64, DEBERTA, backward=True)["extra"] <= 200 * MEGABYTE
 
 
 @needs_proc

@@ -58,9 +58,7 @@ Alibi::Alibi(const AlibiConfig& config) : Encoding(kName, {}), config_(checked(c
 
 Prepared Alibi::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
   check_fit(kName, config_, problem);
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
-  prepared.terms.scale =
-      problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
+  Prepared prepared = unchanged(problem, q, k);
   prepared.terms.biases.push_back(bias_);
   return prepared;
 }

@@ -153,21 +153,19 @@ Deberta::Deberta(const DebertaConfig& config)
 
 Prepared Deberta::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
   check_fit(kName, config_, problem);
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
+  Prepared prepared = unchanged(problem, q, k, scale_);
   Terms& terms = prepared.terms;
-  const double scale = problem.scale.value_or(scale_);
-  terms.scale = scale;
   const auto project = [&](const char* name, Side side, const char* table) {
     terms.projections.push_back({.name = name,
                                  .side = side,
-                                 .scale = scale,
+                                 .scale = terms.scale,
                                  .plus = {},
                                  .table = parameter(table).reversed(1),
                                  .map = map_});
   };
   if (config_.c2p) project("c2p", Side::query, "pos_key");
   if (config_.p2c) project("p2c", Side::key, "pos_query");
-  if (config_.p2p) terms.biases.push_back(position_to_position(scale));
+  if (config_.p2p) terms.biases.push_back(position_to_position(terms.scale));
   return prepared;
 }
 

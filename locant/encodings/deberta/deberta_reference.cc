@@ -47,31 +47,39 @@ void deberta_reference(const DebertaConfig& config, const ReferenceProblem<Real>
   const Real factor = config.scale_factor > 0
                           ? Real(config.scale_factor)
                           : Real(1 + int{config.c2p} + int{config.p2c} + int{config.p2p});
-  const Real scale = p.scale != 0 ? p.scale : 1 / std::sqrt(Real(d) * factor);
-  const auto dot = [&](const Real* x, const Real* y) {
-    return std::inner_product(x, x + d, y, Real(0));
+  const Real scale = p.scale_or(1 / std::sqrt(Real(d) * factor));
+  const auto product = [&](const Real* x, const Real* y) {
+    return scale * std::inner_product(x, x + d, y, Real(0));
   };
-
-  const size_t pairs = p.heads * p.q_len * p.k_len;
-  std::vector<Real>& content = r.scores["content"];  // each (heads, q_len, k_len)
-  content.resize(pairs);
-  if (config.c2p) r.scores["c2p"].resize(pairs);
-  if (config.p2c) r.scores["p2c"].resize(pairs);
-  if (config.p2p) r.scores["p2p"].resize(pairs);
-  for (int64_t h = 0; h < p.heads; ++h)
-    for (int64_t i = 0; i < p.q_len; ++i)
-      for (int64_t j = 0; j < p.k_len; ++j) {
-        const int64_t at = (h * p.q_len + i) * p.k_len + j;
-        const int64_t x = h * slots + slot(p.q_pos[i] - p.k_pos[j], config);
-        const auto pos_key = [&] { return &p.parameters.at("pos_key")[x * d]; };
-        const auto pos_query = [&] { return &p.parameters.at("pos_query")[x * d]; };
-        content[at] = scale * p.dot_qk(h, i, j);
-        if (config.c2p) r.scores["c2p"][at] = scale * dot(p.query(h, i), pos_key());
-        if (config.p2c) r.scores["p2c"][at] = scale * dot(p.key(h, j), pos_query());
-        if (config.p2p) r.scores["p2p"][at] = scale * dot(pos_query(), pos_key());
-      }
-  reference_softmax(
-      p, [&](int64_t h, int64_t, int64_t j, int64_t c) { return p.value(h, j)[c]; }, r);
+  // The row of a table, (heads, 2S, d), that a pair meets.
+  const auto entry = [&](const char* table, int64_t h, int64_t i, int64_t j) {
+    const int64_t x = h * slots + slot(p.q_pos[i] - p.k_pos[j], config);
+    return &p.parameters.at(table)[x * d];
+  };
+  reference_scores(
+      p, "content", [&](int64_t h, int64_t i, int64_t j) { return scale * p.dot_qk(h, i, j); }, r);
+  if (config.c2p)
+    reference_scores(
+        p, "c2p",
+        [&](int64_t h, int64_t i, int64_t j) {
+          return product(p.query(h, i), entry("pos_key", h, i, j));
+        },
+        r);
+  if (config.p2c)
+    reference_scores(
+        p, "p2c",
+        [&](int64_t h, int64_t i, int64_t j) {
+          return product(p.key(h, j), entry("pos_query", h, i, j));
+        },
+        r);
+  if (config.p2p)
+    reference_scores(
+        p, "p2p",
+        [&](int64_t h, int64_t i, int64_t j) {
+          return product(entry("pos_query", h, i, j), entry("pos_key", h, i, j));
+        },
+        r);
+  reference_softmax(p, r);
 }
 
 }  // namespace

@@ -40,9 +40,7 @@ Kerple::Kerple(const KerpleConfig& config)
 
 Prepared Kerple::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
   check_fit(kName, config_, problem);
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
-  prepared.terms.scale =
-      problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
+  Prepared prepared = unchanged(problem, q, k);
   const Problem::Offsets offsets = problem.visible_offsets();
   require(offsets.last - offsets.first < kMaxOffsets, kName, "positions span offsets from ",
           offsets.first, " to ", offsets.last, "; at most ", kMaxOffsets, " are possible");

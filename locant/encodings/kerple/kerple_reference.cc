@@ -10,26 +10,22 @@ namespace {
 
 template <class Real>
 void kerple_reference(const ReferenceProblem<Real>& p, ReferenceResult<Real>& r) {
-  const Real scale = p.scale != 0 ? p.scale : 1 / std::sqrt(Real(p.head_dim));
+  const Real scale = p.scale_or(1 / std::sqrt(Real(p.head_dim)));
   std::vector<Real> r1 = p.parameters.at("r1"), r2 = p.parameters.at("r2");
   for (int64_t h = 0; h < p.heads; ++h) {
     if (r1[h] < Real(0.01)) r1[h] = Real(0.01);
     if (r2[h] < Real(0.01)) r2[h] = Real(0.01);
   }
-  std::vector<Real>& content = r.scores["content"];  // (heads, q_len, k_len)
-  std::vector<Real>& bias = r.scores["bias"];        // (heads, q_len, k_len)
-  content.resize(p.heads * p.q_len * p.k_len);
-  bias.resize(content.size());
-  for (int64_t h = 0; h < p.heads; ++h)
-    for (int64_t i = 0; i < p.q_len; ++i)
-      for (int64_t j = 0; j < p.k_len; ++j) {
-        const int64_t at = (h * p.q_len + i) * p.k_len + j;
+  reference_scores(
+      p, "content", [&](int64_t h, int64_t i, int64_t j) { return scale * p.dot_qk(h, i, j); }, r);
+  reference_scores(
+      p, "bias",
+      [&](int64_t h, int64_t i, int64_t j) {
         const Real distance = Real(std::abs(p.q_pos[i] - p.k_pos[j]));
-        content[at] = scale * p.dot_qk(h, i, j);
-        bias[at] = -r1[h] * std::log(1 + r2[h] * distance);
-      }
-  reference_softmax(
-      p, [&](int64_t h, int64_t, int64_t j, int64_t c) { return p.value(h, j)[c]; }, r);
+        return -r1[h] * std::log(1 + r2[h] * distance);
+      },
+      r);
+  reference_softmax(p, r);
 }
 
 }  // namespace

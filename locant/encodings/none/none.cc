@@ -21,10 +21,7 @@ None::None(const NoneConfig& config) : Encoding(kName, {}), config_(config) {
 
 Prepared None::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
   check_fit(kName, config_, problem);
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
-  prepared.terms.scale =
-      problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
-  return prepared;
+  return unchanged(problem, q, k);
 }
 
 }  // namespace locant::inline v0

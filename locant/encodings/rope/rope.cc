@@ -176,9 +176,7 @@ Rope::Plan Rope::make_plan(const Problem& problem, DType dtype) const {
 
 Prepared Rope::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
   check_fit(kName, config_, problem);
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
-  prepared.terms.scale =
-      problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
+  Prepared prepared = unchanged(problem, q, k);
   if (!q || !k) return prepared;  // only the terms are asked for
   check_dtype("q", q);
   check_dtype("k", k);

@@ -110,7 +110,7 @@ std::vector<Pair> pairs_of(const RopeConfig& f, int64_t L) {
 template <class Real>
 void rope_reference(const RopeConfig& config, const ReferenceProblem<Real>& p,
                     ReferenceResult<Real>& r) {
-  const Real scale = p.scale != 0 ? p.scale : 1 / std::sqrt(Real(p.head_dim));
+  const Real scale = p.scale_or(1 / std::sqrt(Real(p.head_dim)));
   int64_t L = 0;  // the largest key position + 1
   for (const int64_t position : p.k_pos) L = std::max(L, position + 1);
   const std::vector<Pair> pairs = pairs_of(config, L);
@@ -157,8 +157,7 @@ void rope_reference(const RopeConfig& config, const ReferenceProblem<Real>& p,
           score *= scale;
         }
   }
-  reference_softmax(
-      p, [&](int64_t h, int64_t, int64_t j, int64_t c) { return p.value(h, j)[c]; }, r);
+  reference_softmax(p, r);
 }
 
 }  // namespace

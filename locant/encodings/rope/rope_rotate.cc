@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "locant/core/executor.h"
+#include "locant/core/stored_type.h"
 #include "locant/kernels/arena.h"
 #include "locant/kernels/rotate.h"
 
@@ -40,15 +41,6 @@ void fill_angles(const RopeRotation& rotation, const Item& item, Real* cosine, R
     for (int64_t n = 0; n < item.count * pairs; ++n) sine[n] = -sine[n];
 }
 
-// Elements of a 16-bit or computing type.
-template <class F>
-void with_stored(DType dtype, F&& f) {
-  if (dtype == DType::f16) return f(Half{});
-  if (dtype == DType::bf16) return f(Bfloat{});
-  if (dtype == DType::f64) return f(double{});
-  return f(float{});
-}
-
 // Some rows of all heads, (heads, rows, dim), as floats.
 class FloatRows {
  public:
@@ -72,7 +64,7 @@ class FloatRows {
  private:
   template <class V, class F>
   void each(const V& view, int64_t batch, int64_t first, const F& f) {
-    with_stored(view.dtype, [&](auto stored) {
+    with_stored_type(view.dtype, [&](auto stored) {
       for (int64_t h = 0; h < heads_; ++h)
         for (int64_t r = 0; r < rows_; ++r) {
           auto* at = view.template at<decltype(stored)>(batch, h, first + r);

@@ -1,7 +1,6 @@
 #include "locant/encodings/shaw/shaw.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "locant/encodings/checks.h"
@@ -88,9 +87,8 @@ Prepared Shaw::prepare(const Problem& problem, const ConstView& q, const ConstVi
           "relative values have width ", config_.head_dim, " but v has ", problem.value_dim);
   if (!config_.clip) check_distance(config_, problem);
 
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
+  Prepared prepared = unchanged(problem, q, k);
   Terms& terms = prepared.terms;
-  terms.scale = problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
   const auto project = [&](const char* name, Side side) {
     terms.projections.push_back({.name = name,
                                  .side = side,

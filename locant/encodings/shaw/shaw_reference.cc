@@ -25,37 +25,34 @@ template <class Real>
 void shaw_reference(const ShawConfig& config, const ReferenceProblem<Real>& p,
                     ReferenceResult<Real>& r) {
   const int64_t d = p.head_dim, rows = 2 * config.max_distance + 1;
-  const Real scale = p.scale != 0 ? p.scale : 1 / std::sqrt(Real(d));
-  // Tables are (rows, d) for all heads or (heads, rows, d).
-  const auto entry = [&](const std::vector<Real>& table, int64_t h, int64_t row) {
+  const Real scale = p.scale_or(1 / std::sqrt(Real(d)));
+  // Tables are (rows, d) for all heads or (heads, rows, d): the row that a pair meets.
+  const auto entry = [&](const std::vector<Real>& table, int64_t h, int64_t i, int64_t j) {
+    const int64_t row = row_of(p.k_pos[j] - p.q_pos[i], config);
     return &table[((config.per_head ? h : 0) * rows + row) * d];
   };
-  const auto row = [&](int64_t i, int64_t j) { return row_of(p.k_pos[j] - p.q_pos[i], config); };
-
   const std::vector<Real>& keys = p.parameters.at("keys");
-  const size_t pairs = p.heads * p.q_len * p.k_len;
-  std::vector<Real>& content = r.scores["content"];  // each (heads, q_len, k_len)
-  std::vector<Real>& query_side = r.scores["keys"];
-  content.resize(pairs);
-  query_side.resize(pairs);
-  if (config.key_query) r.scores["keys_key"].resize(pairs);
-  for (int64_t h = 0; h < p.heads; ++h)
-    for (int64_t i = 0; i < p.q_len; ++i)
-      for (int64_t j = 0; j < p.k_len; ++j) {
-        const int64_t at = (h * p.q_len + i) * p.k_len + j;
-        const Real* a = entry(keys, h, row(i, j));
-        content[at] = scale * p.dot_qk(h, i, j);
-        query_side[at] = scale * std::inner_product(a, a + d, p.query(h, i), Real(0));
-        if (config.key_query)
-          r.scores["keys_key"][at] = scale * std::inner_product(a, a + d, p.key(h, j), Real(0));
-      }
+  const auto product = [&](const Real* x, const Real* y) {
+    return scale * std::inner_product(x, x + d, y, Real(0));
+  };
+  reference_scores(
+      p, "content", [&](int64_t h, int64_t i, int64_t j) { return scale * p.dot_qk(h, i, j); }, r);
+  reference_scores(
+      p, "keys",
+      [&](int64_t h, int64_t i, int64_t j) { return product(p.query(h, i), entry(keys, h, i, j)); },
+      r);
+  if (config.key_query)
+    reference_scores(
+        p, "keys_key",
+        [&](int64_t h, int64_t i, int64_t j) { return product(p.key(h, j), entry(keys, h, i, j)); },
+        r);
 
+  if (!config.values) return reference_softmax(p, r);
+  const std::vector<Real>& values = p.parameters.at("values");
   reference_softmax(
       p,
       [&](int64_t h, int64_t i, int64_t j, int64_t c) {
-        Real value = p.value(h, j)[c];
-        if (config.values) value += entry(p.parameters.at("values"), h, row(i, j))[c];
-        return value;
+        return p.value(h, j)[c] + entry(values, h, i, j)[c];
       },
       r);
 }

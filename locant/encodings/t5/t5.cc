@@ -92,8 +92,7 @@ Prepared T5::prepare(const Problem& problem, const ConstView& q, const ConstView
     double* row = &bias.values[h * bias.count];
     for (int64_t n = 0; n < bias.count; ++n) row[n] = column[buckets_[n]];
   }
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
-  prepared.terms.scale = problem.scale.value_or(config_.scale);
+  Prepared prepared = unchanged(problem, q, k, config_.scale);
   prepared.terms.biases.push_back(std::move(bias));
   return prepared;
 }

@@ -33,21 +33,17 @@ int64_t bucket(int64_t delta, const T5Config& config) {
 template <class Real>
 void t5_reference(const T5Config& config, const ReferenceProblem<Real>& p,
                   ReferenceResult<Real>& r) {
-  const Real scale = p.scale != 0 ? p.scale : Real(config.scale);
+  const Real scale = p.scale_or(Real(config.scale));
   const std::vector<Real>& table = p.parameters.at("bias");  // (num_buckets, heads)
-  std::vector<Real>& content = r.scores["content"];          // (heads, q_len, k_len)
-  std::vector<Real>& bias = r.scores["bias"];                // (heads, q_len, k_len)
-  content.resize(p.heads * p.q_len * p.k_len);
-  bias.resize(content.size());
-  for (int64_t h = 0; h < p.heads; ++h)
-    for (int64_t i = 0; i < p.q_len; ++i)
-      for (int64_t j = 0; j < p.k_len; ++j) {
-        const int64_t at = (h * p.q_len + i) * p.k_len + j;
-        content[at] = scale * p.dot_qk(h, i, j);
-        bias[at] = table[bucket(p.k_pos[j] - p.q_pos[i], config) * p.heads + h];
-      }
-  reference_softmax(
-      p, [&](int64_t h, int64_t, int64_t j, int64_t c) { return p.value(h, j)[c]; }, r);
+  reference_scores(
+      p, "content", [&](int64_t h, int64_t i, int64_t j) { return scale * p.dot_qk(h, i, j); }, r);
+  reference_scores(
+      p, "bias",
+      [&](int64_t h, int64_t i, int64_t j) {
+        return table[bucket(p.k_pos[j] - p.q_pos[i], config) * p.heads + h];
+      },
+      r);
+  reference_softmax(p, r);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "locant/encodings/transformer_xl/transformer_xl.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "locant/encodings/checks.h"
 #include "locant/encodings/gradient_sums.h"
@@ -9,30 +8,16 @@
 namespace locant::inline v0 {
 namespace {
 
-int64_t model_width(const TransformerXLConfig& config) {
-  return checked_model_width(TransformerXL::kName, config.d_model, config.heads, config.head_dim);
-}
-
-const TransformerXLConfig& checked(const TransformerXLConfig& config) {
-  check_heads(TransformerXL::kName, config);
-  model_width(config);
-  return config;
-}
-
 std::vector<Parameter> parameters_of(const TransformerXLConfig& config) {
-  const Parameter u{.name = "r_w_bias",
-                    .shape = {config.heads, config.head_dim},
-                    .shape_in_words = "heads, head_dim",
-                    .doc = "u, added to queries that meet keys"};
-  Parameter v = u;
-  v.name = "r_r_bias";
-  v.doc = "v, added to queries that meet positions";
-  const Parameter weight{.name = "r_net",
-                         .shape = {config.heads * config.head_dim, model_width(config)},
-                         .shape_in_words = "heads·head_dim, d_model",
-                         .fan_in = model_width(config),
-                         .doc = "W_R, projects sinusoids like keys"};
-  return {u, v, weight};
+  const int64_t H = config.heads, d = config.head_dim;
+  const int64_t width = checked_model_width(TransformerXL::kName, config);
+  return {added_vector("r_w_bias", H, d, "u, added to queries that meet keys"),
+          added_vector("r_r_bias", H, d, "v, added to queries that meet positions"),
+          {.name = "r_net",
+           .shape = {H * d, width},
+           .shape_in_words = "heads·head_dim, d_model",
+           .fan_in = width,
+           .doc = "W_R, projects sinusoids like keys"}};
 }
 
 }  // namespace
@@ -52,9 +37,9 @@ const Fields<TransformerXLConfig>& TransformerXL::description() {
 }
 
 TransformerXL::TransformerXL(const TransformerXLConfig& config)
-    : Encoding(kName, parameters_of(checked(config))),
+    : Encoding(kName, parameters_of(config)),
       config_(config),
-      sinusoid_(kName, config.heads, config.head_dim, model_width(config),
+      sinusoid_(kName, config.heads, config.head_dim, checked_model_width(kName, config),
                 {-farthest_distance(config.clamp_len), farthest_distance(/*clamp_len=*/0)}) {}
 
 int64_t TransformerXL::same_length_window(int64_t q_len, int64_t memory, int64_t mem_len) {
@@ -77,9 +62,8 @@ void TransformerXL::parameter_changed(const std::string& name) {
 Prepared TransformerXL::prepare(const Problem& problem, const ConstView& q,
                                 const ConstView& k) const {
   check_fit(kName, config_, problem);
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
+  Prepared prepared = unchanged(problem, q, k);
   Terms& terms = prepared.terms;
-  terms.scale = problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
   terms.query_plus = parameter("r_w_bias");
   sinusoid_.add_term(problem, parameter("r_net"), parameter("r_r_bias"), prepared);
   return prepared;

@@ -1,20 +1,13 @@
 #include "locant/encodings/xlnet/xlnet.h"
 
-#include <cmath>
-
 #include "locant/encodings/checks.h"
 #include "locant/encodings/gradient_sums.h"
 
 namespace locant::inline v0 {
 namespace {
 
-int64_t model_width(const XLNetConfig& config) {
-  return checked_model_width(XLNet::kName, config.d_model, config.heads, config.head_dim);
-}
-
 const XLNetConfig& checked(const XLNetConfig& config) {
-  check_heads(XLNet::kName, config);
-  model_width(config);
+  checked_model_width(XLNet::kName, config);
   require(config.attn_type != "bi_data", XLNet::kName,
           "attn_type bi_data (half of the batch read backwards) is not supported; known: bi, uni");
   require(config.attn_type == "bi" || config.attn_type == "uni", XLNet::kName,
@@ -24,21 +17,18 @@ const XLNetConfig& checked(const XLNetConfig& config) {
 
 std::vector<Parameter> parameters_of(const XLNetConfig& config) {
   const int64_t H = config.heads, d = config.head_dim;
-  const auto vector = [&](const char* name, const char* doc) {
-    return Parameter{
-        .name = name, .shape = {H, d}, .shape_in_words = "heads, head_dim", .doc = doc};
-  };
-  return {vector("r_w_bias", "u, added to queries that meet keys"),
-          vector("r_r_bias", "v, added to queries that meet positions"),
-          vector("r_s_bias", "s, added to queries that meet segments"),
+  const int64_t width = checked_model_width(XLNet::kName, config);
+  return {added_vector("r_w_bias", H, d, "u, added to queries that meet keys"),
+          added_vector("r_r_bias", H, d, "v, added to queries that meet positions"),
+          added_vector("r_s_bias", H, d, "s, added to queries that meet segments"),
           {.name = "seg_embed",
            .shape = {2, H, d},
            .shape_in_words = "2, heads, head_dim",
            .doc = "for keys of the same segment, and of another"},
           {.name = "r",
-           .shape = {model_width(config), H, d},
+           .shape = {width, H, d},
            .shape_in_words = "d_model, heads, head_dim",
-           .fan_in = model_width(config),
+           .fan_in = width,
            .doc = "W_R, projects sinusoids like keys"}};
 }
 
@@ -88,7 +78,8 @@ const Fields<XLNetConfig>& XLNet::description() {
 XLNet::XLNet(const XLNetConfig& config)
     : Encoding(kName, parameters_of(checked(config))),
       config_(config),
-      sinusoid_(kName, config.heads, config.head_dim, model_width(config), reach_of(config)) {}
+      sinusoid_(kName, config.heads, config.head_dim, checked_model_width(kName, config),
+                reach_of(config)) {}
 
 int64_t XLNet::same_length_window(int64_t memory) {
   require(memory >= 0, kName, "same_length needs memory >= 0, got ", memory);
@@ -106,9 +97,8 @@ void XLNet::parameter_changed(const std::string& name) {
 
 Prepared XLNet::prepare(const Problem& problem, const ConstView& q, const ConstView& k) const {
   check_fit(kName, config_, problem);
-  Prepared prepared{.q = q, .k = k, .terms = {}, .storage = {}};
+  Prepared prepared = unchanged(problem, q, k);
   Terms& terms = prepared.terms;
-  terms.scale = problem.scale.value_or(1 / std::sqrt(static_cast<double>(config_.head_dim)));
   terms.query_plus = parameter("r_w_bias");
   sinusoid_.add_term(problem, as_weight(parameter("r")), parameter("r_r_bias"), prepared);
   if (problem.q_segments)
