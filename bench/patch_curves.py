@@ -17,7 +17,7 @@ from charts import STYLE
 
 import locant
 
-STEPS, BATCH, LENGTH, WORDS = 100, 16, 48, 64
+STEPS, BATCH, LENGTH, WORDS = 100, 32, 32, 11
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 360, 56, 20, 44, 44
 
 
