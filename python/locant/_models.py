@@ -100,8 +100,9 @@ class Model:
 
 
 def load(path, head=None, mask_decoder="auto"):
-    """The model in a folder with config.json and model.safetensors: BERT, RoBERTa, DeBERTa v1-v3.
+    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3.
 
+    path            of the folder, with config.json and model.safetensors (or its shards)
     head            "base", "masked_lm", "sequence_classification", "token_classification" or
                     "question_answering"; None: as config.json says
     mask_decoder    DeBERTa's masked language model: "enhanced", "plain" (as Hugging Face computes
