@@ -44,6 +44,7 @@ int parse_and_run(int argc, const char* const* argv, std::span<const MoreCommand
                      "LOCANT_ISA=name in the environment chooses another.");
   add("isa", print_isas);
   add("info", add_info(app));
+  add("run", add_run(app));
   for (const auto& [name, add_more] : more) add(name, add_more(app));
 
   try {

@@ -45,6 +45,7 @@ std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& opt
   EncoderParts parts = build(config, options, Source(weights, false, storage));
   parts.info.parameters = storage->parameters;
   parts.info.bytes = storage->bytes;
+  storage->counted.clear();
   parts.storage = std::move(storage);
   release_pages(weights);
   return std::make_shared<EncoderModel>(std::move(parts));

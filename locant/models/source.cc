@@ -36,7 +36,7 @@ Source Source::scope(std::string_view prefix) const {
 ConstView Source::get(std::string_view name, std::initializer_list<int64_t> shape) const {
   const ConstView found = weights_.get(name, shape);
   if (dry_) return {};
-  storage_->parameters += found.size();
+  if (storage_->counted.insert(found.data).second) storage_->parameters += found.size();
   return found;
 }
 

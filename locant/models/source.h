@@ -7,6 +7,7 @@
 #include <deque>
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@ namespace locant::inline v0 {
 struct ModelStorage {
   std::deque<Tensor> tensors;
   std::shared_ptr<const void> files;  // mapped, if tables are read in place
+  std::set<const void*> counted;      // tensors that `parameters` has in it
   int64_t parameters = 0, bytes = 0;
 };
 

@@ -1,0 +1,102 @@
+"""locant run against the same model in Python."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import transformers as hf
+from checkpoints import random_batch, save
+
+import locant
+
+CONFIG = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
+    "relative_attention": True,
+    "pos_att_type": ["c2p", "p2c"],
+    "position_biased_input": False,
+    "max_relative_positions": 20,
+    "type_vocab_size": 2,
+}
+LENGTHS = [5, 1, 9]
+
+
+def command(*arguments, text=None):
+    return subprocess.run(
+        [sys.executable, "-m", "locant", "run", *map(str, arguments)],
+        input=text,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(params=["Model", "ForTokenClassification", "ForSequenceClassification",
+                        "ForQuestionAnswering", "ForMaskedLM"])
+def folder(request, tmp_path):
+    save(getattr(hf, "DebertaV2" + request.param), hf.DebertaV2Config(**CONFIG), tmp_path)
+    return tmp_path
+
+
+def lines_of(ids, types):
+    rows = [
+        {"ids": row[:n].tolist(), "token_types": t[:n].tolist()}
+        for row, t, n in zip(ids, types, LENGTHS, strict=True)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_every_form_of_output_holds_the_models_results(folder, tmp_path):
+    model = locant.load(folder)
+    ids, mask, types = random_batch(50, LENGTHS, types=2)
+    expected = model(ids, mask, types)
+    text = lines_of(ids, types)
+
+    done = command(folder, "--ids-file", "-", "--json", "--batch", 2, text=text)
+    assert done.returncode == 0, done.stderr
+    assert "3 sequences, 15 tokens" in done.stderr and "tokens per second" in done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    per_token = {"last_hidden_state", "start_logits", "end_logits"}
+    if model.info.per_token:
+        per_token.add("logits")
+    for n, line in enumerate(lines):
+        assert set(line) == set(expected)
+        for name, values in line.items():
+            want = expected[name][n, : LENGTHS[n]] if name in per_token else expected[name][n]
+            np.testing.assert_array_equal(np.array(values, np.float32), want)
+
+    prefix = tmp_path / "out"
+    done = command(folder, "--ids-file", "-", "--npy", prefix, "--batch", 2, text=text)
+    assert done.returncode == 0, done.stderr
+    for name, want in expected.items():
+        rows = want[mask != 0] if name in per_token else want
+        np.testing.assert_array_equal(np.load(f"{prefix}.{name}.npy"), rows)
+
+    assert command(folder, "--ids", "1,2,3", "--ids", "4").stdout.startswith("sequence 0 (3 tokens)")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "give token ids, either with --ids or with --ids-file"),
+        (["--ids", "1,x"], "--ids must be integers with commas between them, got '1,x'"),
+        (["--ids", "1,50"], "ids[0][1] is 50 but must be from 0 to 49"),
+        (["--ids", "1", "--batch", "0"], "--batch must be >= 1, got 0"),
+        (["--ids-file", "nowhere.json"], "nowhere.json: cannot be read"),
+        (["--ids", "1", "--head", "chess"], "head must be one of base, masked_lm"),
+    ],
+)
+def test_bad_arguments(tmp_path, arguments, message):
+    save(hf.DebertaV2Model, hf.DebertaV2Config(**CONFIG), tmp_path)
+    done = command(tmp_path, *arguments)
+    assert done.returncode == 2 and message in done.stderr and not done.stdout
+
+
+def test_bad_lines(tmp_path):
+    save(hf.DebertaV2Model, hf.DebertaV2Config(**CONFIG), tmp_path)
+    done = command(tmp_path, "--ids-file", "-", text='[1]\n{"id": [1]}\n')
+    assert done.returncode == 2 and "line 2 must be a list of integers" in done.stderr
