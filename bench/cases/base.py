@@ -101,6 +101,11 @@ def leaf(array: np.ndarray) -> Any:
     return torch.from_numpy(array).requires_grad_()
 
 
+def with_dout(x: dict, seed: int) -> dict:
+    """The inputs of a forward case and dout, the gradient of its result, (B, H, L, d)."""
+    return x | {"dout": np.random.default_rng(seed).standard_normal(x["q"].shape, np.float32)}
+
+
 def forward_and_backward(forward: Call, wanted: list, dout: np.ndarray, heads_last: bool = False):
     """A call for the gradients of `wanted`. dout is (B, H, L, d); forward gives that or, with
     heads_last, (B, L, H·d)."""

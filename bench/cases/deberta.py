@@ -80,11 +80,10 @@ def huggingface_compile(x):
     return lambda: compiled(**arguments)[0]
 
 
-def sdpa_dense_bias(x):
+def sdpa_dense_bias_core(t):
     """Hugging Face's disentangled_attention_bias as the mask of SDPA."""
     import torch.nn.functional as F
 
-    t = tensors(x)
     core, arguments = huggingface_core(t)
 
     def call():
@@ -93,6 +92,10 @@ def sdpa_dense_bias(x):
         return F.scaled_dot_product_attention(t["q"], t["k"], t["v"], bias[None], scale=SCALE)
 
     return call
+
+
+def sdpa_dense_bias(x):
+    return sdpa_dense_bias_core(tensors(x))
 
 
 def flex(x):

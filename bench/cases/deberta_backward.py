@@ -1,10 +1,23 @@
 """DeBERTa-v3's disentangled attention, forward and backward: the gradients of q, k, v and of both
 tables."""
 
-import numpy as np
-
-from .base import HEAD_DIM, HEADS, Case, Contender, Unavailable, forward_and_backward, leaf
-from .deberta import BUCKETS, MAX_RELATIVE, SCALE, huggingface_config, huggingface_core
+from .base import (
+    HEAD_DIM,
+    HEADS,
+    Case,
+    Contender,
+    Unavailable,
+    forward_and_backward,
+    leaf,
+    with_dout,
+)
+from .deberta import (
+    BUCKETS,
+    MAX_RELATIVE,
+    huggingface_config,
+    huggingface_core,
+    sdpa_dense_bias_core,
+)
 from .deberta import inputs as forward_inputs
 from .none_backward import LENGTHS
 
@@ -12,10 +25,7 @@ NAMES = ("q", "k", "v", "pos_key", "pos_query")
 
 
 def inputs(length):
-    x = forward_inputs(length)
-    shape = (1, HEADS, length, HEAD_DIM)
-    x["dout"] = np.random.default_rng(103).standard_normal(shape, dtype=np.float32)
-    return x
+    return with_dout(forward_inputs(length), seed=103)
 
 
 def leaves(x):
@@ -34,36 +44,29 @@ def locant(x):
                                 [*qkv, encoding.pos_key, encoding.pos_query], x["dout"])
 
 
-def huggingface(x):
+def _timed(core_of, x, compiled=False):
+    """core_of(t) -> (module, arguments), whose result is (B, L, H·d)."""
+    import torch
+
     t = leaves(x)
-    core, arguments = huggingface_core(t)
+    core, arguments = core_of(t)
+    if compiled:
+        core = torch.compile(core, dynamic=False)
     return forward_and_backward(lambda: core(**arguments)[0], [*t.values()], x["dout"],
                                 heads_last=True)
 
 
-def huggingface_compile(x):
-    import torch
+def huggingface(x):
+    return _timed(huggingface_core, x)
 
-    t = leaves(x)
-    core, arguments = huggingface_core(t)
-    compiled = torch.compile(core, dynamic=False)
-    return forward_and_backward(lambda: compiled(**arguments)[0], [*t.values()], x["dout"],
-                                heads_last=True)
+
+def huggingface_compile(x):
+    return _timed(huggingface_core, x, compiled=True)
 
 
 def sdpa_dense_bias(x):
-    """Hugging Face's disentangled_attention_bias as the mask of SDPA."""
-    import torch.nn.functional as F
-
     t = leaves(x)
-    core, arguments = huggingface_core(t)
-
-    def forward():
-        bias = core.disentangled_attention_bias(t["q"][0], t["k"][0], arguments["relative_pos"],
-                                                arguments["rel_embeddings"], 3)
-        return F.scaled_dot_product_attention(t["q"], t["k"], t["v"], bias[None], scale=SCALE)
-
-    return forward_and_backward(forward, [*t.values()], x["dout"])
+    return forward_and_backward(sdpa_dense_bias_core(t), [*t.values()], x["dout"])
 
 
 def _disentangled_flash(t):
@@ -93,20 +96,11 @@ def _disentangled_flash(t):
 
 
 def disentangled_flash(x):
-    t = leaves(x)
-    core, arguments = _disentangled_flash(t)
-    return forward_and_backward(lambda: core(**arguments)[0], [*t.values()], x["dout"],
-                                heads_last=True)
+    return _timed(_disentangled_flash, x)
 
 
 def disentangled_flash_compile(x):
-    import torch
-
-    t = leaves(x)
-    core, arguments = _disentangled_flash(t)
-    compiled = torch.compile(core, dynamic=False)
-    return forward_and_backward(lambda: compiled(**arguments)[0], [*t.values()], x["dout"],
-                                heads_last=True)
+    return _timed(_disentangled_flash, x, compiled=True)
 
 
 CASE = Case(

@@ -1,18 +1,13 @@
 """Attention without positions, forward and backward: the gradients of q, k and v."""
 
-import numpy as np
-
-from .base import HEAD_DIM, HEADS, Case, Contender, attention_flops, forward_and_backward, leaf
+from .base import Case, Contender, attention_flops, forward_and_backward, leaf, with_dout
 from .none import inputs as forward_inputs
 
 LENGTHS = (512, 2048)
 
 
 def inputs(length):
-    x = forward_inputs(length)
-    shape = (1, HEADS, length, HEAD_DIM)
-    x["dout"] = np.random.default_rng(101).standard_normal(shape, dtype=np.float32)
-    return x
+    return with_dout(forward_inputs(length), seed=101)
 
 
 def flops(length):

@@ -1,18 +1,22 @@
 """T5's bias, forward and backward: the gradients of q, k, v and of the table of biases."""
 
-import numpy as np
-
-from .base import HEAD_DIM, HEADS, Case, Contender, forward_and_backward, leaf, side_by_side
+from .base import (
+    HEAD_DIM,
+    HEADS,
+    Case,
+    Contender,
+    forward_and_backward,
+    leaf,
+    side_by_side,
+    with_dout,
+)
 from .none_backward import LENGTHS
 from .t5 import BUCKETS, MAX_DISTANCE, attention_module
 from .t5 import inputs as forward_inputs
 
 
 def inputs(length):
-    x = forward_inputs(length)
-    shape = (1, HEADS, length, HEAD_DIM)
-    x["dout"] = np.random.default_rng(102).standard_normal(shape, dtype=np.float32)
-    return x
+    return with_dout(forward_inputs(length), seed=102)
 
 
 def locant(x):

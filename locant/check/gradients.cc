@@ -27,7 +27,7 @@ constexpr double kTolerance = 1e-8, kRoundingTolerance = 2e-5;
 // A tensor whose gradient is small beside the others' is a sum of terms that cancel, as the biases
 // of all buckets do; its roundings are of the size of the terms.
 constexpr double kCancelled = 0.1;
-constexpr double kShakes = 4;
+constexpr double kShakes = 4;  // roundings of out that a gradient may feel
 
 using Numbers = std::vector<double>;
 

@@ -16,39 +16,15 @@
 #include "locant/kernels/arena.h"
 #include "locant/kernels/backward.h"
 #include "locant/kernels/dropout-inl.h"
-#include "locant/kernels/exp-inl.h"
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/gradient-inl.h"
 #include "locant/kernels/pack-inl.h"
 #include "locant/kernels/scores-inl.h"
+#include "locant/kernels/softmax-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
-
-// On [begin, end), whole panels:   s: S -> P = exp(S - shift);   d: <dO, v> -> P·(d + plus)
-// Hidden pairs (S = -inf) give zeros by selection: their d may be NaN.
-template <class T>
-HWY_INLINE void ScoreGradientRow(T* s, T* d, size_t begin, size_t end, T shift, T plus) {
-  const hn::ScalableTag<T> tag;
-  constexpr size_t kN = kLanes<T>;
-  const Vec<T> m = hn::Set(tag, shift), b = hn::Set(tag, plus);
-  const Vec<T> hidden_score = hn::Set(tag, -std::numeric_limits<T>::infinity());
-  for (size_t j = begin; j < end; j += 2 * kN) {
-    Vec<T> x[2], p[2];
-    Unroll<2>([&](auto i) HWY_ATTR {
-      x[i] = hn::LoadU(tag, s + j + i * kN);
-      p[i] = hn::Sub(x[i], m);
-    });
-    Exp<T>(p);
-    Unroll<2>([&](auto i) HWY_ATTR {
-      const auto hidden = hn::Eq(x[i], hidden_score);
-      const Vec<T> dp = hn::Add(hn::LoadU(tag, d + j + i * kN), b);
-      hn::StoreU(hn::IfThenZeroElse(hidden, p[i]), tag, s + j + i * kN);
-      hn::StoreU(hn::IfThenZeroElse(hidden, hn::Mul(p[i], dp)), tag, d + j + i * kN);
-    });
-  }
-}
 
 // One work item. Its queries come in chunks, small enough that position terms are prepared for few
 // offsets and large enough that packing the keys anew for each costs little:
@@ -445,8 +421,6 @@ class BackwardKernel {
     for (; x < n; ++x) sum[x] += from[x];
   }
 
-  // The two products of a row: dX += a·T[0] + b·T[1],  dT[0] += a·x,  dT[1] += b·x,
-  // with a and b the sums of dS over the row's own segment and over the others.
   void add_segment_gradient(size_t h, size_t t, const RowGroup& rows, T* dq) {
     const SegmentTerm& term = terms_.segments[t];
     const int64_t head = chunk_.head_begin + static_cast<int64_t>(h);
@@ -462,23 +436,10 @@ class BackwardKernel {
     const Rows<T> x = QueryRows<T>(call_, sequence_, one, term.plus, arena_)[0];
     const TableTarget<T> where = target(item_.segments[t], h, call_.padded_depth);
     T* plus = plus_of(item_.segment_plus[t], h);
-    for (size_t r = 0; r < rows.count; ++r) {
-      T sums[2];
-      scores_.segments().split(rows.row + r, ds_ + r * lds_, rows.panel_begin * kP,
-                               std::min(rows.panel_end * kP, keys_), sums[0], sums[1]);
-      const T* row = x.row(r);
-      T* dx = dq + r * call_.padded_depth;
-      for (size_t same = 0; same < 2; ++same) {
-        const T* from = table.row(same);
-        T* to = where.row(static_cast<int64_t>(same));
-        for (size_t c = 0; c < depth_; ++c) {
-          const T part = sums[same] * from[c];
-          dx[c] += part;
-          to[c] += sums[same] * (sums[same] == T(0) ? T(0) : row[c]);
-          if (plus != nullptr) plus[c] += part;
-        }
-      }
-    }
+    for (size_t r = 0; r < rows.count; ++r)
+      scores_.segments().add_gradient(rows.row + r, ds_ + r * lds_, rows.panel_begin * kP,
+                                      std::min(rows.panel_end * kP, keys_), x.row(r), table, depth_,
+                                      dq + r * call_.padded_depth, where.row(0), where.width, plus);
   }
 
   // dk = c·dK, dv = dV

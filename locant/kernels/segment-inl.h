@@ -95,10 +95,24 @@ class SegmentBlock {
     }
   }
 
-  // Sums of d[begin, end), a row of dS, over the keys of the row's own segment and over the others.
-  void split(size_t row, const T* d, size_t begin, size_t end, T& same, T& other) const {
-    same = other = 0;
-    for (size_t j = begin; j < end; ++j) (k_ids_[j] == q_ids_[row] ? same : other) += d[j];
+  // The transpose of multiply() and add() for one row x, whose dS on keys [begin, end) is ds:
+  //   dX += a·T[0] + b·T[1],   dT[0] += a·x,   dT[1] += b·x
+  // with a and b the sums of ds over the keys of the row's own segment and over the others.
+  //   table (2, depth);  dx (depth);  dt (2, dt_stride);  plus (depth): gets what dX gets, or null
+  void add_gradient(size_t row, const T* ds, size_t begin, size_t end, const T* x,
+                    const Rows<T>& table, size_t depth, T* dx, T* dt, size_t dt_stride,
+                    T* plus) const {
+    T sums[2] = {0, 0};
+    for (size_t j = begin; j < end; ++j) sums[k_ids_[j] == q_ids_[row] ? 0 : 1] += ds[j];
+    for (size_t n = 0; n < 2; ++n) {
+      if (sums[n] == T(0)) continue;  // nothing visible there; x may be NaN
+      for (size_t c = 0; c < depth; ++c) {
+        const T part = sums[n] * table.row(n)[c];
+        dx[c] += part;
+        dt[n * dt_stride + c] += sums[n] * x[c];
+        if (plus != nullptr) plus[c] += part;
+      }
+    }
   }
 
  private:

@@ -1,4 +1,5 @@
-// The online softmax: maximum, exponentials and sum of a tile's rows, joined to what came before.
+// The online softmax: maximum, exponentials and sum of a tile's rows, joined to what came before;
+// and its gradient, from the known sum.
 
 #if defined(LOCANT_KERNELS_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_SOFTMAX_INL_H_
@@ -93,6 +94,30 @@ HWY_INLINE void SoftmaxRows(size_t rows, T* s, size_t lds, size_t begin, size_t 
     step.alpha[r] = change[r];
     step.sum[r] = ExpRow(s + r * lds, begin, end, shift[r] - step.offset[r]);
     l[r] = l[r] * step.alpha[r] + step.sum[r];
+  }
+}
+
+// On [begin, end), whole panels:   s: S -> P = exp(S - shift);   d: <dO, v> -> P·(d + plus)
+// Hidden pairs (S = -inf) give zeros by selection: their d may be NaN.
+template <class T>
+HWY_INLINE void ScoreGradientRow(T* s, T* d, size_t begin, size_t end, T shift, T plus) {
+  const hn::ScalableTag<T> tag;
+  constexpr size_t kN = kLanes<T>;
+  const Vec<T> m = hn::Set(tag, shift), b = hn::Set(tag, plus);
+  const Vec<T> hidden_score = hn::Set(tag, -std::numeric_limits<T>::infinity());
+  for (size_t j = begin; j < end; j += 2 * kN) {
+    Vec<T> x[2], p[2];
+    Unroll<2>([&](auto i) HWY_ATTR {
+      x[i] = hn::LoadU(tag, s + j + i * kN);
+      p[i] = hn::Sub(x[i], m);
+    });
+    Exp<T>(p);
+    Unroll<2>([&](auto i) HWY_ATTR {
+      const auto hidden = hn::Eq(x[i], hidden_score);
+      const Vec<T> dp = hn::Add(hn::LoadU(tag, d + j + i * kN), b);
+      hn::StoreU(hn::IfThenZeroElse(hidden, p[i]), tag, s + j + i * kN);
+      hn::StoreU(hn::IfThenZeroElse(hidden, hn::Mul(p[i], dp)), tag, d + j + i * kN);
+    });
   }
 }
 
