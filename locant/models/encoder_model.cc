@@ -8,41 +8,13 @@
 
 namespace locant::inline v0 {
 
-// A workspace for the time of a call.
-class EncoderModel::Borrowed {
- public:
-  explicit Borrowed(const EncoderModel& model) : model_(model) {
-    const std::lock_guard lock(model.mutex_);
-    if (!model.idle_.empty()) {
-      work_ = std::move(model.idle_.back());
-      model.idle_.pop_back();
-    }
-    if (!work_) work_ = std::make_unique<Workspace>();
-  }
-  ~Borrowed() {
-    const std::lock_guard lock(model_.mutex_);
-    model_.idle_.push_back(std::move(work_));
-  }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
-
-  Workspace& operator*() const { return *work_; }
-
- private:
-  const EncoderModel& model_;
-  std::unique_ptr<Workspace> work_;
-};
-
-EncoderModel::EncoderModel(EncoderParts parts) : parts_(std::move(parts)) {
-  // Room to give every workspace back without allocating: a destructor must not throw.
-  idle_.reserve(4096);
-}
+EncoderModel::EncoderModel(EncoderParts parts) : parts_(std::move(parts)) {}
 
 ModelOutput EncoderModel::run(const ModelInput& input) const {
   const Batch batch = make_batch(input, parts_.info, parts_.positions);
   ModelOutput out;
   out.offsets = batch.offsets;
-  const Borrowed work(*this);
+  const WorkspacePool<Workspace>::Borrowed work(workspaces_);
   parts_.head.run(encode(batch, *work), batch, out);
   return out;
 }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "locant/models/head.h"
 #include "locant/models/model.h"
 #include "locant/models/source.h"
+#include "locant/models/workspace.h"
 
 namespace locant::inline v0 {
 
@@ -55,12 +55,10 @@ class EncoderModel final : public Model {
   ModelOutput run(const ModelInput& input) const override;
 
  private:
-  // Memory of one call. Calls take one and give it back; as many exist as ever ran at once.
   struct Workspace {
     EncoderScratch scratch;
     FloatBuffer a, b, embedded, gathered, convolved;
   };
-  class Borrowed;
 
   View embed(const Batch& batch, Workspace& work) const;
   View convolve(const ConstView& x, const Batch& batch, Workspace& work) const;
@@ -69,8 +67,7 @@ class EncoderModel final : public Model {
               const View& out) const;
 
   EncoderParts parts_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Workspace>> idle_;
+  mutable WorkspacePool<Workspace> workspaces_;
 };
 
 }  // namespace locant::inline v0

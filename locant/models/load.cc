@@ -11,15 +11,26 @@
 namespace locant::inline v0 {
 namespace {
 
-using Build = EncoderParts (*)(const Config&, const LoadOptions&, const Source&);
+// Called twice: see Source.
+using Build = std::shared_ptr<const Model> (*)(const Config&, const LoadOptions&, const Source&);
+
+template <EncoderParts (*build)(const Config&, const LoadOptions&, const Source&)>
+std::shared_ptr<const Model> encoder(const Config& config, const LoadOptions& options,
+                                     const Source& source) {
+  EncoderParts parts = build(config, options, source);
+  parts.storage = source.finish(parts.info);
+  return std::make_shared<EncoderModel>(std::move(parts));
+}
 
 // The families by config.json's model_type.
-constexpr std::pair<const char*, Build> kFamilies[] = {{"bert", build_bert},
-                                                       {"roberta", build_bert},
-                                                       {"xlm-roberta", build_bert},
-                                                       {"camembert", build_bert},
-                                                       {"deberta", build_deberta},
-                                                       {"deberta-v2", build_deberta}};
+constexpr std::pair<const char*, Build> kFamilies[] = {
+    {"bert", encoder<build_bert>},
+    {"roberta", encoder<build_bert>},
+    {"xlm-roberta", encoder<build_bert>},
+    {"camembert", encoder<build_bert>},
+    {"deberta", encoder<build_deberta>},
+    {"deberta-v2", encoder<build_deberta>},
+};
 
 Build family_of(const Config& config) {
   const std::string type = config.text("model_type");
@@ -41,14 +52,16 @@ std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& opt
   weights.ignore("position_ids");
   static_cast<void>(build(config, options, Source(weights, true, std::make_shared<ModelStorage>())));
   weights.require_complete();
-  auto storage = std::make_shared<ModelStorage>();
-  EncoderParts parts = build(config, options, Source(weights, false, storage));
-  parts.info.parameters = storage->parameters;
-  parts.info.bytes = storage->bytes;
-  storage->counted.clear();
-  parts.storage = std::move(storage);
+  const auto model =
+      build(config, options, Source(weights, false, std::make_shared<ModelStorage>()));
   release_pages(weights);
-  return std::make_shared<EncoderModel>(std::move(parts));
+  return model;
+}
+
+std::vector<std::vector<int64_t>> Model::generate(const ModelInput& /*input*/,
+                                                  const GenerateOptions& /*options*/) const {
+  fail("generate", "a ", info().model_type, " model with head '", info().head,
+       "' does not generate text");
 }
 
 }  // namespace locant::inline v0

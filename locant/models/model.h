@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,6 +57,16 @@ struct LoadOptions {
   std::string mask_decoder = "auto";
 };
 
+struct GenerateOptions {
+  int64_t max_new_tokens = 32;
+  std::vector<int64_t> stop = {};  // a sequence ends after one of these; empty: as the config says
+  double temperature = 0;          // 0: greedy, the token of the largest logit
+  double top_p = 1;                // draw from the likeliest tokens that hold this much probability
+  uint64_t seed = 0;
+  // Called with each new token as it comes; a sequence for which it returns false ends there.
+  std::function<bool(int64_t sequence, int64_t token)> on_token = {};
+};
+
 // Any number of threads may run one model.
 class LOCANT_API Model {
  public:
@@ -65,6 +76,11 @@ class LOCANT_API Model {
   // Fails by name on ids that are no words of the vocabulary, empty or too long sequences. The bits
   // of a sequence's results depend neither on the others nor on the number of threads.
   virtual ModelOutput run(const ModelInput& input) const = 0;
+
+  // The new tokens of each sequence, its stop token included. A sequence's tokens do not depend on
+  // the others. Models that do not generate say so by name.
+  virtual std::vector<std::vector<int64_t>> generate(const ModelInput& input,
+                                                     const GenerateOptions& options) const;
 };
 
 // Fails with one message for all tensors that are missing or have another shape.

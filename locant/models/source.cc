@@ -83,6 +83,13 @@ LayerNorm Source::norm(std::string_view prefix, int64_t width, double eps) const
           .eps = static_cast<float>(eps)};
 }
 
+std::shared_ptr<ModelStorage> Source::finish(ModelInfo& info) const {
+  info.parameters = storage_->parameters;
+  info.bytes = storage_->bytes;
+  storage_->counted.clear();
+  return storage_;
+}
+
 void release_pages(const Weights& weights) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   for (const StoredTensor* tensor : weights.tensors()) {

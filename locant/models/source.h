@@ -17,6 +17,7 @@
 #include "locant/io/weights.h"
 #include "locant/layers/linear.h"
 #include "locant/layers/norm.h"
+#include "locant/models/model.h"
 
 namespace locant::inline v0 {
 
@@ -55,6 +56,9 @@ class Source {
 
   // Memory of the model.
   View allocate(std::initializer_list<int64_t> shape) const;
+
+  // What the model must hold from now on; its sizes go into `info`.
+  std::shared_ptr<ModelStorage> finish(ModelInfo& info) const;
 
  private:
   Source(Weights weights, bool dry, std::shared_ptr<ModelStorage> storage, bool in_place);
