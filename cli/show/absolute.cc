@@ -1,5 +1,6 @@
 // Encodings that are added to the input: their vectors, and what two positions say to each other.
 #include <algorithm>
+#include <numeric>
 
 #include "cli/show/pictures.h"
 #include "cli/show/probe.h"
@@ -10,12 +11,20 @@
 namespace locant::cli {
 namespace {
 
+// Rows 0, 1, ..., whatever padding_idx says.
+std::vector<int64_t> first_rows(int64_t count) {
+  std::vector<int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
 // PE (positions, D): what the encoding adds to zeros.
 std::vector<double> vectors_of(const Encoding& encoding, int64_t positions) {
+  const std::vector<int64_t> rows = first_rows(positions);
   const int64_t D = encoding.embed_dim();
   std::vector<double> x(positions * D);
   const View all = view(x.data(), {1, positions, D});
-  encoding.embed(all, {}, all);
+  encoding.embed(all, {.positions = view(rows.data(), {1, positions})}, all);
   return x;
 }
 
@@ -35,9 +44,13 @@ Panel draw_meetings(const Encoding& encoding, int64_t positions, const char* tit
   const int64_t columns = integer(encoding, "heads") * integer(encoding, "head_dim");
   std::vector<double> identity(columns * D), x(positions * D);
   for (int64_t n = 0; n < std::min(columns, D); ++n) identity[n * D + n] = 1;
+  const std::vector<int64_t> rows = first_rows(positions);
+  AbsoluteScoresOptions options;
+  options.query.positions = options.key.positions = view(rows.data(), {1, positions});
   const ConstView zeros = view(x.data(), {1, positions, D});
   const ConstView w = view(identity.data(), {columns, D});
-  std::vector<double> parts = absolute_scores(zeros, zeros, encoding, w, w, {}).position_position;
+  std::vector<double> parts =
+      absolute_scores(zeros, zeros, encoding, w, w, options).position_position;
   parts.resize(positions * positions);
   return draw(HeatMap{.title = title,
                       .x_label = "key's position",

@@ -52,7 +52,7 @@ Figure draw_deberta(const Request& request) {
       {{"position_buckets", int64_t{16}}, {"max_relative_positions", int64_t{48}}, {"p2p", true}});
   const Encoding& encoding = *small.encoding;
   const int64_t H = integer(encoding, "heads"), d = integer(encoding, "head_dim");
-  const int64_t M = integer(*released.encoding, "max_relative_positions");
+  const int64_t M = std::min<int64_t>(integer(*released.encoding, "max_relative_positions"), 4096);
 
   LineChart slots{
       .title = "slot by distance, " + settings_text(*released.encoding, {"position_buckets"}),

@@ -31,13 +31,12 @@ Panel draw_order(const Encoding& encoding, const std::vector<int>& order, const 
 
 Figure draw_none(const Request& request) {
   const std::unique_ptr<Encoding> encoding = make(request, {{"head_dim", int64_t{8}}});
-  return {
-      .title = "none",
-      .lines = {"S = ⟨q, k⟩/√d: no positions. In another order each word gives the same weights "
-                "to the same words,",
-                "and the two “the” cannot be told apart. Attention alone reads a bag of words."},
-      .panels = {draw_order(*encoding, {0, 1, 2, 3, 4}, "weights of “the cat saw the dog”"),
-                 draw_order(*encoding, {3, 4, 2, 0, 1}, "… and of “the dog saw the cat”")}};
+  return {.title = "none",
+          .lines = {"S = ⟨q, k⟩/√d: no positions. In any order each word gives the same weights to "
+                    "the same words.",
+                    "The two “the” cannot be told apart: attention alone reads a bag of words."},
+          .panels = {draw_order(*encoding, {0, 1, 2, 3, 4}, "weights of “the cat saw the dog”"),
+                     draw_order(*encoding, {3, 4, 2, 0, 1}, "… and of “the dog saw the cat”")}};
 }
 
 }  // namespace locant::cli

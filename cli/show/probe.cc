@@ -22,8 +22,24 @@ int64_t width_of(const Encoding& encoding) {
 std::unique_ptr<Encoding> make(const Request& request, FieldValues usual) {
   for (const auto& [name, value] : request.fields) usual[name] = value;
   std::unique_ptr<Encoding> encoding = request.entry.make(usual);
+  check_drawable(*encoding);
   encoding->init(1);
   return encoding;
+}
+
+void check_drawable(const Encoding& encoding) {
+  constexpr int64_t kMostColumns = 4096, kMostNumbers = int64_t{1} << 24;
+  const int64_t heads = integer(encoding, "heads"), d = width_of(encoding);
+  require(
+      heads <= kMostColumns && d <= kMostColumns / heads && encoding.embed_dim() <= kMostColumns,
+      "show", encoding.name(), " is too wide to draw: heads·head_dim must be <= ", kMostColumns,
+      ", got ", heads, " and ", d);
+  for (const Parameter& parameter : encoding.parameters()) {
+    double numbers = 1;
+    for (const int64_t extent : parameter.shape) numbers *= static_cast<double>(extent);
+    require(numbers <= kMostNumbers, "show", "parameter '", parameter.name, "' of ",
+            encoding.name(), " is too large to draw: ", shape_text(parameter.shape));
+  }
 }
 
 int64_t integer(const Encoding& encoding, const char* name) {

@@ -19,6 +19,9 @@ namespace locant::cli {
 // parameters are random.
 std::unique_ptr<Encoding> make(const Request& request, FieldValues usual);
 
+// Fails by name if its pictures would need gigabytes.
+void check_drawable(const Encoding& encoding);
+
 // A field of an encoding.
 int64_t integer(const Encoding& encoding, const char* name);
 bool flag(const Encoding& encoding, const char* name);

@@ -33,7 +33,9 @@ Rope make_rope(const Request& request, const std::string& scaling) {
       config.long_factor.push_back(1 + (config.factor - 1) * part * part);
     }
   }
-  return Rope(config);
+  Rope rope(config);
+  check_drawable(rope);
+  return rope;
 }
 
 // cos(p·θ_t) for positions 0, ..., 127: the vector (1, 0) of each pair, turned. (128, pairs)

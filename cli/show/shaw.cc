@@ -22,7 +22,7 @@ Figure draw_shaw(const Request& request) {
       per_head ? view(table.data(), {H, 2 * k + 1, d}) : view(table.data(), {2 * k + 1, d});
   encoding->set("keys", keys);
 
-  const int64_t reach = within(3 * k);
+  const int64_t reach = within(std::min<int64_t>(3 * k, 1024));
   const LineChart rows{.title = "row of the table by offset",
                        .x_label = "offset pos(j) − pos(i)",
                        .y_label = "row",
