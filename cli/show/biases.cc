@@ -151,7 +151,7 @@ Figure draw_kerple(const Request& request) {
       .title = "kerple",
       .lines = {"S = ⟨q, k⟩/√d − r1[head]·ln(1 + r2[head]·|pos(j) − pos(i)|): like alibi, but "
                 "learned, and far keys are not forgotten",
-                "drawn with r1 = 0.5, 1, 2, 4 and r2 = 2, 1, 0.5, 0.25"},
+                "drawn with r1 = 0.5·2^head and r2 = 2/2^head: 0.5, 1, 2 … and 2, 1, 0.5 …"},
       .panels = {draw(bias_lines(*encoding, -64, 64, "bias by offset")), draw(far),
                  draw(weight_lines(*encoding, 256)),
                  draw(bias_matrix(*encoding, middle, "bias of head " + std::to_string(middle)))}};

@@ -48,7 +48,7 @@ Figure draw_shaw(const Request& request) {
                                                   std::vector<double>(d), -reach, reach)
                                      .matrix("keys")});
   const std::vector<double> q = random_values(H * many * d, 4);
-  const HeatMap matrix{.title = "the same for 32 queries: far keys share a row",
+  const HeatMap matrix{.title = fmt::format("the same for {} queries: far keys share a row", many),
                        .x_label = "key j",
                        .y_label = "query i",
                        .rows = many,

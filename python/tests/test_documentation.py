@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 import pytest
-from markdown import FENCE, ROOT, blocks, pages, translations
+from documentation_pages import FENCE, ROOT, blocks, pages, translations
 from the_command import run_command
 
 import locant
