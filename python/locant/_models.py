@@ -1,5 +1,6 @@
 """Checkpoints as Hugging Face writes them, run in C++."""
 
+import operator
 import os
 import pathlib
 import sys
@@ -76,6 +77,43 @@ class Model:
                 name: batch.per_token(x) if name in per_token else batch.wrap(x)
                 for name, x in results.items()
             }
+        )
+
+    def generate(
+        self,
+        input_ids,
+        attention_mask=None,
+        *,
+        max_new_tokens=32,
+        temperature=0.0,
+        top_p=1.0,
+        seed=0,
+        stop=None,
+        stream=None,
+    ):
+        """The new tokens of each sequence, its stop token included: a list of lists of ints.
+
+        input_ids       as for a call; sequences of any lengths, each with its own positions
+        max_new_tokens  at most so many for each sequence
+        temperature     0: the token of the largest logit; else a draw from softmax(logits / it)
+        top_p           draw from the likeliest tokens that hold this much probability
+        seed            draws are a function of the seed, the sequence's number and the step
+        stop            token ids that end a sequence; None: as the checkpoint says; (): none
+        stream          called as stream(sequence, token) with each token as it comes; a sequence
+                        for which it returns False ends there
+
+        Tokens of a sequence depend neither on padding nor on the others.
+        """
+        ids, lengths = _Batch(input_ids, attention_mask, None).arguments[:2]
+        return self._model.generate(
+            ids,
+            lengths,
+            operator.index(max_new_tokens),
+            float(temperature),
+            float(top_p),
+            operator.index(seed),
+            _stop_tokens(stop),
+            stream,
         )
 
     def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
@@ -218,6 +256,14 @@ def _spans(mask, shape):
             f"[model] attention_mask[{n}] has zeros between ones; real tokens must stand together"
         )
     return begins, lengths
+
+
+def _stop_tokens(stop):
+    """None stays None: the checkpoint's own."""
+    if stop is None:
+        return None
+    tokens = _integers(np.atleast_1d(stop), "stop", 1)
+    return tokens if len(tokens) else np.array([_locant.NEVER_STOP])
 
 
 def _joined(rows):
