@@ -90,6 +90,7 @@ class Model:
         seed=0,
         stop=None,
         stream=None,
+        exact=True,
     ):
         """The new tokens of each sequence, its stop token included: a list of lists of ints.
 
@@ -101,6 +102,10 @@ class Model:
         stop            token ids that end a sequence; None: as the checkpoint says; (): none
         stream          called as stream(sequence, token) with each token as it comes; a sequence
                         for which it returns False ends there
+        exact           for rotations that change with the length (dynamic NTK beyond L0, LongRoPE at
+                        L0): True computes a text anew when its rotation changes, so that every token
+                        is that of the full forward; False only turns its cached keys anew, which is
+                        much faster with dynamic NTK, and the same in models of one layer
 
         Tokens of a sequence depend neither on padding nor on the others.
         """
@@ -114,6 +119,7 @@ class Model:
             operator.index(seed),
             _stop_tokens(stop),
             stream,
+            bool(exact),
         )
 
     def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
@@ -138,11 +144,11 @@ class Model:
 
 
 def load(path, head=None, mask_decoder="auto"):
-    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3.
+    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, Llama, Mistral, Qwen2, Qwen3, Phi-3.
 
     path            of the folder, with config.json and model.safetensors (or its shards)
-    head            "base", "masked_lm", "sequence_classification", "token_classification" or
-                    "question_answering"; None: as config.json says
+    head            "base", "masked_lm", "sequence_classification", "token_classification",
+                    "question_answering" or "causal_lm"; None: as config.json says
     mask_decoder    DeBERTa's masked language model: "enhanced", "plain" (as Hugging Face computes
                     it), or "auto": enhanced if the checkpoint has absolute positions for it
 

@@ -71,10 +71,10 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
 }
 
 // stream(sequence, token), or None; what it returns ends the sequence if it is False.
-std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids,
-                                           nb::handle lengths, int64_t max_new_tokens,
-                                           double temperature, double top_p, uint64_t seed,
-                                           nb::handle stop, nb::object stream) {
+std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids, nb::handle lengths,
+                                           int64_t max_new_tokens, double temperature, double top_p,
+                                           uint64_t seed, nb::handle stop, nb::object stream,
+                                           bool exact) {
   ModelInput input;
   input.ids = cut(integers(ids, "input_ids"), integers(lengths, "lengths"));
   GenerateOptions options;
@@ -83,6 +83,7 @@ std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids,
   options.top_p = top_p;
   options.seed = seed;
   options.stop = integers(stop, "stop");
+  options.exact = exact;
   if (!stream.is_none())
     options.on_token = [&](int64_t sequence, int64_t token) {
       const nb::gil_scoped_acquire acquire;
@@ -123,7 +124,7 @@ void bind_model(nb::module_& module) {
            "Runs sequences that stand one after the other; arrays by name, a row per token.")
       .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"), nb::arg("max_new_tokens"),
            nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"), nb::arg("stop").none(),
-           nb::arg("stream").none(), "The new tokens of each sequence.");
+           nb::arg("stream").none(), nb::arg("exact"), "The new tokens of each sequence.");
   module.attr("NEVER_STOP") = kNeverStop;
   module.def(
       "load",
