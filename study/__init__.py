@@ -1,0 +1,1 @@
+"""How position encodings do beyond the length they were trained at: ./run study, docs/study.md."""
