@@ -50,13 +50,8 @@ def cost(task: Task, plan: Plan, seconds: dict[str, tuple[float, float]]) -> flo
 
 
 def measure(pool: Pool, plan: Plan) -> dict[str, tuple[float, float]]:
-    jobs = {name: (seconds_of, (name, plan)) for name in encodings.NAMES}
+    jobs = {name: (work.seconds_of, (name, plan)) for name in encodings.NAMES}
     return pool.run(jobs, dict.fromkeys(jobs, 1.0), {})
-
-
-def seconds_of(encoding: str, plan: Plan, report) -> tuple[float, float]:
-    report(0.0, "measuring")
-    return work.seconds_of(encoding, plan)
 
 
 def fit(plan: Plan, seconds, workers: int, minutes: float) -> tuple[Plan, float]:
@@ -112,8 +107,8 @@ def main() -> int:
             left = {task.name: task for task in plans.tasks(plan) if task.name in costs}
             jobs = {name: (work.perform, (task, plan, folder)) for name, task in left.items()}
             waits_for = {name: task.origin.name for name, task in left.items() if task.origin}
-            pool.run(jobs, costs, waits_for)
-        report.add_wall_time(folder, time.monotonic() - begin)
+            clock = report.WallTime(folder, begin)
+            pool.run(jobs, costs, waits_for, clock.note)
     plan = plans.load(folder / "plan.json")
     results = report.gather(folder, plan)
     report.write(results, folder, plan)

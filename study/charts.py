@@ -7,9 +7,9 @@ from html import escape
 
 WIDTH, HEIGHT = 820, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 200, 46, 50  # margins; the right one holds the names
-# Okabe and Ito's colours, then the same dashed: they stay apart with any kind of colour blindness.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#888888")
-DASHES = ("", "7 4", "2 3")
+# Okabe and Ito's colours, which stay apart with any kind of colour blindness, and two more.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7f7f7f",
+           "#332288")
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1a1a1a; }
   .title { font-size: 15px; font-weight: 600; }
@@ -39,7 +39,8 @@ def ticks(low: float, high: float) -> list[float]:
 
 def chart(title: str, x_title: str, y_title: str, series: Series, trained: float,
           top: float | None = None) -> str:
-    """trained: where the grey line stands. top: values above it are cut off."""
+    """trained: where the grey line stands. top: values above it are cut off. A name that ends in
+    "tuned" is dashed, in the colour of the name without it."""
     xs = sorted({x for points in series.values() for x, *_ in points})
     low = min(p[2] for points in series.values() for p in points)
     high = max(p[3] for points in series.values() for p in points)
@@ -76,8 +77,11 @@ def chart(title: str, x_title: str, y_title: str, series: Series, trained: float
                      f'<text x="{x_of(x):.1f}" y="{bottom + 18}" text-anchor="middle">{x:g}</text>')
     if xs[0] < trained < xs[-1]:
         lines.append(f'<path class="trained" d="M{x_of(trained):.1f} {TOP}V{bottom}"/>')
+    colours: dict[str, str] = {}
     for n, (name, points) in enumerate(series.items()):
-        colour, dash = COLOURS[n % len(COLOURS)], DASHES[n // len(COLOURS) % len(DASHES)]
+        plain = name.removesuffix(" tuned")
+        colour = colours.setdefault(plain, COLOURS[len(colours) % len(COLOURS)])
+        dash = "" if name == plain else "7 4"
         middle = "M" + "L".join(f"{x_of(x):.1f} {y_of(y):.1f}" for x, y, *_ in points)
         edge = [(x, b) for x, _, _, b in points] + [(x, a) for x, _, a, _ in reversed(points)]
         band = "M" + "L".join(f"{x_of(x):.1f} {y_of(y):.1f}" for x, y in edge) + "Z"

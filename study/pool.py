@@ -51,10 +51,11 @@ class Pool:
     def __exit__(self, *_):
         self.executor.shutdown(cancel_futures=True)
 
-    def run(self, jobs: dict, costs: dict[str, float], waits_for: dict[str, str]) -> dict:
+    def run(self, jobs: dict, costs: dict[str, float], waits_for: dict[str, str],
+            finished=lambda: None) -> dict:
         """jobs: name -> (function, arguments); the function takes report(share, text) last.
         costs: seconds that each may take, for the bar. waits_for: what must be done before.
-        -> results by name. The first failure ends the run."""
+        finished: called after each. -> results by name. The first failure ends the run."""
         progress = Progress(costs)
         left, running, results = dict(jobs), {}, {}
         while left or running:
@@ -71,6 +72,7 @@ class Pool:
                 name = running.pop(future)
                 results[name] = future.result()
                 progress.finish(name)
+                finished()
             progress.draw()
         progress.end()
         return results

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import platform
+import time
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -31,10 +32,16 @@ class Results(NamedTuple):
     work: float  # seconds of all workers together
 
 
-def add_wall_time(folder: Path, seconds: float) -> None:
-    path = folder / "wall.json"
-    before = json.loads(path.read_text()) if path.exists() else []
-    path.write_text(json.dumps([*before, round(seconds, 1)]) + "\n")
+class WallTime:
+    """Seconds of each run in a folder, in wall.json; of killed runs up to their last result."""
+
+    def __init__(self, folder: Path, begin: float):
+        self.path, self.begin = folder / "wall.json", begin
+        self.before = json.loads(self.path.read_text()) if self.path.exists() else []
+
+    def note(self) -> None:
+        seconds = round(time.monotonic() - self.begin, 1)
+        self.path.write_text(json.dumps([*self.before, seconds]) + "\n")
 
 
 def gather(folder: Path, plan: Plan) -> Results:

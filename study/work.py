@@ -1,6 +1,6 @@
 """What a worker process does with a task, and where its files are.
 
-    checkpoints/TASK.pt     while and after it trains: model, optimiser, losses of all steps
+    checkpoints/TASK.pt     until it is done: model, optimiser, losses of all steps
     models/TASK/            the trained model, for C++ and Hugging Face: see export.py
     results/TASK.json       rows of its tests; a task with this file is done
 """
@@ -20,6 +20,8 @@ from study.evaluate import compare_with_cpp, evaluate, losses, test_windows
 from study.model import LanguageModel
 from study.plan import Plan, Task
 from study.train import Training
+
+ALL_LENGTHS = 3.5  # time of tests at all lengths ÷ that at the longest; measured
 
 
 def use_one_thread() -> None:
@@ -48,9 +50,10 @@ def perform(task: Task, plan: Plan, folder: Path, report) -> None:
     if task.origin:
         export.load_weights(model, folder / "models" / task.origin.name)
     trained = []
+    checkpoint = folder / "checkpoints" / f"{task.name}.pt"
     if task.trains:
         training = Training(task, plan, model)
-        training.run(folder / "checkpoints" / f"{task.name}.pt", report)
+        training.run(checkpoint, report)
         trained = training.losses
     saved = folder / "models" / task.name
     export.save(model, saved)
@@ -63,10 +66,12 @@ def perform(task: Task, plan: Plan, folder: Path, report) -> None:
     partial = path.with_suffix(".partial")
     partial.write_text(json.dumps(answer) + "\n")
     os.replace(partial, path)
+    checkpoint.unlink(missing_ok=True)
 
 
-def seconds_of(encoding: str, plan: Plan) -> tuple[float, float]:
+def seconds_of(encoding: str, plan: Plan, report) -> tuple[float, float]:
     """Measured: of one training step, and of testing a language model."""
+    report(0.0, "measuring")
     use_one_thread()
     task = Task("lm", encoding, 0)
     training = Training(task, plan, model_of(task, plan))
@@ -77,6 +82,6 @@ def seconds_of(encoding: str, plan: Plan) -> tuple[float, float]:
     step = (time.monotonic() - begin) / 2
     begin = time.monotonic()
     with torch.no_grad():
-        if encoding != "learned":  # the costliest window; the shorter ones take about twice as long
+        if encoding != "learned":  # it is not tested there
             losses(training.model, test_windows(plan)[:1])
-    return step, (time.monotonic() - begin) * 3 * plan.windows
+    return step, (time.monotonic() - begin) * ALL_LENGTHS * plan.windows
