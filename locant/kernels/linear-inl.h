@@ -1,4 +1,4 @@
-// A rectangle of y = activation(x·Wᵀ + b) + residual.
+// A rectangle of y = activation(x·Wᵀ + b)·factor + residual.
 
 #if defined(LOCANT_KERNELS_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_LINEAR_INL_H_
@@ -87,7 +87,7 @@ class LinearKernel {
         std::copy_n(c + r * kP, cols, y + static_cast<ptrdiff_t>(r) * ldy);
   }
 
-  // c = activation(c) + residual
+  // c = activation(c)·factor + residual
   HWY_NOINLINE void finish(int64_t row, size_t count, int64_t col, int64_t cols, float* c,
                            ptrdiff_t ldc) const {
     const hn::ScalableTag<float> d;
@@ -98,17 +98,24 @@ class LinearKernel {
           float* at = c + static_cast<ptrdiff_t>(r) * ldc + e;
           hn::StoreU(Activate(options_.activation, hn::LoadU(d, at)), d, at);
         }
-    if (!options_.residual) return;
-    for (size_t r = 0; r < count; ++r) {
-      float* to = c + static_cast<ptrdiff_t>(r) * ldc;
-      const float* from = options_.residual.at<float>(row + static_cast<int64_t>(r), col);
-      if (cols == kP) {
-        for (size_t e = 0; e < kP; e += kN)
-          hn::StoreU(hn::Add(hn::LoadU(d, to + e), hn::LoadU(d, from + e)), d, to + e);
-      } else {
-        for (int64_t e = 0; e < cols; ++e) to[e] += from[e];
+    const auto combine = [&](const ConstView& with, auto&& f) HWY_ATTR {
+      for (size_t r = 0; r < count; ++r) {
+        float* to = c + static_cast<ptrdiff_t>(r) * ldc;
+        const float* from = with.at<float>(row + static_cast<int64_t>(r), col);
+        if (cols == kP) {
+          for (size_t e = 0; e < kP; e += kN)
+            hn::StoreU(f(hn::LoadU(d, to + e), hn::LoadU(d, from + e)), d, to + e);
+        } else {
+          const hn::CappedTag<float, 1> one;
+          for (int64_t e = 0; e < cols; ++e)
+            hn::StoreU(f(hn::LoadU(one, to + e), hn::LoadU(one, from + e)), one, to + e);
+        }
       }
-    }
+    };
+    if (options_.factor)
+      combine(options_.factor, [](auto a, auto b) HWY_ATTR { return hn::Mul(a, b); });
+    if (options_.residual)
+      combine(options_.residual, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
   }
 
   const ConstView& x_;  // (M, K)

@@ -141,7 +141,10 @@ std::vector<std::string> labels_of(const Config& config) {
 }
 
 Activation activation_of(const Config& config, const char* key, const std::string& fallback) {
-  const std::string name = config.text_or(key, fallback);
+  return activation_named(config.text_or(key, fallback), config, key);
+}
+
+Activation activation_named(const std::string& name, const Config& config, const char* key) {
   std::string known;
   for (const auto& [word, activation] : kActivations) {
     if (name == word) return activation;

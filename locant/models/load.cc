@@ -7,6 +7,8 @@
 #include "locant/models/deberta/deberta.h"
 #include "locant/models/encoder_model.h"
 #include "locant/models/model.h"
+#include "locant/models/mpnet/mpnet.h"
+#include "locant/models/t5/t5.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -30,6 +32,10 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"camembert", encoder<build_bert>},
     {"deberta", encoder<build_deberta>},
     {"deberta-v2", encoder<build_deberta>},
+    {"mpnet", encoder<build_mpnet>},
+    {"t5", build_t5},
+    {"mt5", build_t5},
+    {"umt5", build_t5},
 };
 
 Build family_of(const Config& config) {

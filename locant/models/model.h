@@ -22,10 +22,14 @@ struct ModelInput {
   // Position of each sequence's first token; empty: zeros. Left-padded batches of models with
   // absolute positions count their padding.
   std::vector<int64_t> starts = {};
+  // What the decoder of an encoder-decoder model has before it: as many sequences as ids, each of
+  // any length. generate() begins with the config's start token if they are empty.
+  std::vector<std::vector<int64_t>> decoder_ids = {};
 };
 
 // By Hugging Face's names; what the model's head does not give is empty. Rows of tokens stand one
-// after the other: those of sequence n are [offsets[n], offsets[n + 1]).
+// after the other: those of sequence n are [offsets[n], offsets[n + 1]). With a decoder, tokens are
+// those of decoder_ids.
 struct ModelOutput {
   std::vector<int64_t> offsets;
   Tensor last_hidden_state;         // (T, D)
@@ -35,11 +39,12 @@ struct ModelOutput {
 };
 
 struct ModelInfo {
-  std::string model_type;  // "bert", "roberta", "deberta", "deberta-v2"
+  std::string model_type;  // "bert", "roberta", "deberta", "deberta-v2", "mpnet", "t5", ...
   std::string head;        // "base", "masked_lm", ...: see LoadOptions
   std::string encoding;    // where positions enter, in words
   int64_t vocab_size = 0, hidden_size = 0, layers = 0, heads = 0, intermediate_size = 0;
-  int64_t token_types = 0;  // 0: the model has none, and ignores them
+  int64_t decoder_layers = 0;  // 0: there is no decoder beside the encoder
+  int64_t token_types = 0;     // 0: the model has none, and ignores them
   int64_t max_length = 0;   // tokens of a sequence; 0: no limit
   int64_t parameters = 0;   // numbers that the checkpoint gave to this model
   int64_t bytes = 0;        // memory that holds them, packed, with tables made from them
@@ -50,19 +55,25 @@ struct ModelInfo {
 
 struct LoadOptions {
   // "base", "masked_lm", "sequence_classification", "token_classification", "question_answering";
-  // empty: as config.json's architectures say, else base.
+  // of T5 "base", the encoder alone, and "seq2seq_lm"; empty: as config.json's architectures say,
+  // else base.
   std::string head = "";
   // DeBERTa's masked language model: "enhanced", "plain" (the last layer's output, as Hugging Face
   // computes it), or "auto": enhanced if the checkpoint has what it needs.
   std::string mask_decoder = "auto";
 };
 
+inline constexpr int64_t kNeverStop = -1;  // no token's id
+
 struct GenerateOptions {
   int64_t max_new_tokens = 32;
-  std::vector<int64_t> stop = {};  // a sequence ends after one of these; empty: as the config says
+  // A sequence ends after one of these; empty: as the checkpoint says; {kNeverStop}: after none.
+  std::vector<int64_t> stop = {};
   double temperature = 0;          // 0: greedy, the token of the largest logit
   double top_p = 1;                // draw from the likeliest tokens that hold this much probability
   uint64_t seed = 0;
+  // Number of the call's first sequence: draws are a function of seed, sequence and step.
+  int64_t first_sequence = 0;
   // Called with each new token as it comes; a sequence for which it returns false ends there.
   std::function<bool(int64_t sequence, int64_t token)> on_token = {};
 };

@@ -1,5 +1,6 @@
 """Checkpoints as Hugging Face writes them, run in C++."""
 
+import operator
 import os
 import pathlib
 import sys
@@ -22,6 +23,7 @@ class ModelInfo(NamedTuple):
     layers: int
     heads: int
     intermediate_size: int
+    decoder_layers: int  # 0: there is no decoder beside the encoder
     token_types: int  # 0: the model has none, and ignores them
     max_length: Any  # tokens of a sequence; None: no limit
     parameters: int
@@ -55,34 +57,81 @@ class Model:
     def __repr__(self):
         return f"<locant.Model {self.info.model_type} {self.info.head} from {self.path!r}>"
 
-    def __call__(self, input_ids, attention_mask=None, token_type_ids=None):
+    def __call__(
+        self, input_ids, attention_mask=None, token_type_ids=None, decoder_input_ids=None
+    ):
         """Results by Hugging Face's names, float32.
 
-        input_ids       (B, L) integers, numpy or torch; or a list of sequences of any lengths
-        attention_mask  (B, L): 1 for real tokens, which stand together in each row; 0 for padding
-        token_type_ids  as input_ids
+        input_ids          (B, L) integers, numpy or torch; or a list of sequences of any lengths
+        attention_mask     (B, L): 1 for real tokens, which stand together in each row; 0 for padding
+        token_type_ids     as input_ids
+        decoder_input_ids  for models with a decoder: (B, M), or a list of sequences; the results'
+                           rows are theirs
 
         An array gives arrays of its library with a row per token, (B, L, ...), and zeros at padding,
         on which no work is done. A list gives a list of arrays, one for each sequence. Results of a
         sequence depend neither on padding nor on the others.
         """
         batch = _Batch(input_ids, attention_mask, token_type_ids)
-        results = self._model.run(*batch.arguments, False, False)
+        rows = batch
+        decoder = (None, None)
+        if decoder_input_ids is not None:
+            rows = _Batch(decoder_input_ids, name="decoder_input_ids")
+            decoder = rows.arguments[:2]
+        results = self._model.run(*batch.arguments, *decoder, False, False)
         per_token = {"last_hidden_state", "start_logits", "end_logits"}
         if self.info.per_token:
             per_token.add("logits")
         return ModelOutput(
             {
-                name: batch.per_token(x) if name in per_token else batch.wrap(x)
+                name: rows.per_token(x) if name in per_token else rows.wrap(x)
                 for name, x in results.items()
             }
+        )
+
+    def generate(
+        self,
+        input_ids,
+        attention_mask=None,
+        *,
+        max_new_tokens=32,
+        temperature=0.0,
+        top_p=1.0,
+        seed=0,
+        stop=None,
+        stream=None,
+    ):
+        """The new tokens of each sequence, its stop token included: a list of lists of ints.
+
+        input_ids       as for a call; sequences of any lengths, each with its own positions
+        max_new_tokens  at most so many for each sequence
+        temperature     0: the token of the largest logit; else a draw from softmax(logits / it)
+        top_p           draw from the likeliest tokens that hold this much probability
+        seed            draws are a function of the seed, the sequence's number and the step
+        stop            token ids that end a sequence; None: as the checkpoint says; (): none
+        stream          called as stream(sequence, token) with each token as it comes; a sequence
+                        for which it returns False ends there
+
+        Tokens of a sequence depend neither on padding nor on the others.
+        """
+        ids, lengths = _Batch(input_ids, attention_mask, None).arguments[:2]
+        return self._model.generate(
+            ids,
+            lengths,
+            operator.index(max_new_tokens),
+            float(temperature),
+            float(top_p),
+            operator.index(seed),
+            _stop_tokens(stop),
+            stream,
         )
 
     def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
         """Sentence embeddings (B, D): the mean of each sequence's last_hidden_state, of length 1
         unless normalize is false. For models with the head "base"."""
         batch = _Batch(input_ids, attention_mask, token_type_ids)
-        return batch.wrap(self._model.run(*batch.arguments, True, normalize)["embeddings"])
+        results = self._model.run(*batch.arguments, None, None, True, normalize)
+        return batch.wrap(results["embeddings"])
 
     def encode(self, texts, normalize=True):
         """Sentence embeddings of texts (N, D), numpy; of one text (D). Tokens come from the folder's
@@ -100,11 +149,12 @@ class Model:
 
 
 def load(path, head=None, mask_decoder="auto"):
-    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3.
+    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, MPNet, T5, mT5, UMT5.
 
     path            of the folder, with config.json and model.safetensors (or its shards)
     head            "base", "masked_lm", "sequence_classification", "token_classification" or
-                    "question_answering"; None: as config.json says
+                    "question_answering"; of T5 "base", the encoder alone, or "seq2seq_lm"; None:
+                    as config.json says
     mask_decoder    DeBERTa's masked language model: "enhanced", "plain" (as Hugging Face computes
                     it), or "auto": enhanced if the checkpoint has absolute positions for it
 
@@ -116,7 +166,7 @@ def load(path, head=None, mask_decoder="auto"):
 class _Batch:
     """Ids as the C++ side takes them, and the way back to the caller's shape."""
 
-    def __init__(self, input_ids, attention_mask, token_type_ids):
+    def __init__(self, input_ids, attention_mask=None, token_type_ids=None, name="input_ids"):
         self.like = input_ids
         self.shape = None
         self.begins = None
@@ -125,12 +175,12 @@ class _Batch:
                 raise ValueError(
                     "[model] a list of sequences needs no attention_mask; give a (B, L) array"
                 )
-            rows = [_integers(x, f"input_ids[{n}]", 1) for n, x in enumerate(input_ids)]
+            rows = [_integers(x, f"{name}[{n}]", 1) for n, x in enumerate(input_ids)]
             types = _ragged_types(token_type_ids, rows)
             self.lengths = np.array([len(row) for row in rows], np.int64)
             starts = None
         else:
-            ids = _integers(input_ids, "input_ids", 2)
+            ids = _integers(input_ids, name, 2)
             self.shape = ids.shape
             self.begins, self.lengths = _spans(attention_mask, ids.shape)
             rows = self._cut(ids)
@@ -218,6 +268,14 @@ def _spans(mask, shape):
             f"[model] attention_mask[{n}] has zeros between ones; real tokens must stand together"
         )
     return begins, lengths
+
+
+def _stop_tokens(stop):
+    """None stays None: the checkpoint's own."""
+    if stop is None:
+        return None
+    tokens = _integers(np.atleast_1d(stop), "stop", 1)
+    return tokens if len(tokens) else np.array([_locant.NEVER_STOP])
 
 
 def _joined(rows):

@@ -40,13 +40,17 @@ std::vector<std::vector<int64_t>> cut(const std::vector<int64_t>& flat,
 }
 
 nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::handle token_types,
-             nb::handle starts, bool mean, bool normalize) {
+             nb::handle starts, nb::handle decoder_ids, nb::handle decoder_lengths, bool mean,
+             bool normalize) {
   const std::vector<int64_t> lengths = integers(lengths_in, "lengths");
   ModelInput input;
   input.ids = cut(integers(ids, "input_ids"), lengths);
   if (!token_types.is_none())
     input.token_types = cut(integers(token_types, "token_type_ids"), lengths);
   input.starts = integers(starts, "starts");
+  if (!decoder_ids.is_none())
+    input.decoder_ids = cut(integers(decoder_ids, "decoder_input_ids"),
+                            integers(decoder_lengths, "decoder_lengths"));
   ModelOutput out;
   Tensor pooled;
   {
@@ -70,6 +74,28 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
   return result;
 }
 
+// stream(sequence, token), or None; what it returns ends the sequence if it is False.
+std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids,
+                                           nb::handle lengths, int64_t max_new_tokens,
+                                           double temperature, double top_p, uint64_t seed,
+                                           nb::handle stop, nb::object stream) {
+  ModelInput input;
+  input.ids = cut(integers(ids, "input_ids"), integers(lengths, "lengths"));
+  GenerateOptions options;
+  options.max_new_tokens = max_new_tokens;
+  options.temperature = temperature;
+  options.top_p = top_p;
+  options.seed = seed;
+  options.stop = integers(stop, "stop");
+  if (!stream.is_none())
+    options.on_token = [&](int64_t sequence, int64_t token) {
+      const nb::gil_scoped_acquire acquire;
+      return !stream(sequence, token).is(nb::bool_(false));
+    };
+  const nb::gil_scoped_release release;
+  return model.generate(input, options);
+}
+
 nb::dict info_of(const Model& model) {
   const ModelInfo& info = model.info();
   nb::dict out;
@@ -81,6 +107,7 @@ nb::dict info_of(const Model& model) {
   out["layers"] = info.layers;
   out["heads"] = info.heads;
   out["intermediate_size"] = info.intermediate_size;
+  out["decoder_layers"] = info.decoder_layers;
   out["token_types"] = info.token_types;
   out["max_length"] = info.max_length == 0 ? nb::none() : nb::cast(info.max_length);
   out["parameters"] = info.parameters;
@@ -97,8 +124,13 @@ void bind_model(nb::module_& module) {
   nb::class_<Model>(module, "Model", "A loaded checkpoint.")
       .def("info", &info_of, "What the checkpoint is, by name.")
       .def("run", &run, nb::arg("ids"), nb::arg("lengths"), nb::arg("token_types").none(),
-           nb::arg("starts").none(), nb::arg("mean"), nb::arg("normalize"),
-           "Runs sequences that stand one after the other; arrays by name, a row per token.");
+           nb::arg("starts").none(), nb::arg("decoder_ids").none(),
+           nb::arg("decoder_lengths").none(), nb::arg("mean"), nb::arg("normalize"),
+           "Runs sequences that stand one after the other; arrays by name, a row per token.")
+      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"), nb::arg("max_new_tokens"),
+           nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"), nb::arg("stop").none(),
+           nb::arg("stream").none(), "The new tokens of each sequence.");
+  module.attr("NEVER_STOP") = kNeverStop;
   module.def(
       "load",
       [](const std::string& path, const std::string& head, const std::string& mask_decoder) {

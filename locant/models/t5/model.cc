@@ -1,0 +1,194 @@
+#include "locant/models/t5/model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "locant/core/error.h"
+#include "locant/layers/embedding.h"
+
+namespace locant::inline v0 {
+namespace {
+
+// Two matrices that a chain of layers goes to and fro between.
+struct Pair {
+  View now, next;
+  void turn() { std::swap(now, next); }
+};
+
+void check_options(const GenerateOptions& options) {
+  require(options.max_new_tokens >= 1, "generate", "max_new_tokens must be >= 1, got ",
+          options.max_new_tokens);
+  require(options.temperature == 0, "generate", "temperature must be 0 for T5, which is greedy, got ",
+          options.temperature);
+}
+
+// The column of a row's largest number, the first of equals.
+int64_t largest(const ConstView& m, int64_t row) {
+  const float* begin = m.at<float>(row);
+  return std::max_element(begin, begin + m.shape[1]) - begin;
+}
+
+}  // namespace
+
+T5Model::T5Model(T5Parts parts) : parts_(std::move(parts)) {}
+
+ModelOutput T5Model::run(const ModelInput& input) const {
+  const Batch batch = make_batch(input, info(), {});
+  ModelOutput out;
+  const WorkspacePool<Workspace>::Borrowed work(workspaces_);
+  if (parts_.decoder.empty()) {
+    out.offsets = batch.offsets;
+    out.last_hidden_state = encode(batch, *work);
+    return out;
+  }
+  require(!input.decoder_ids.empty() || input.ids.empty(), "model", "a ", info().model_type,
+          " model with head ", info().head,
+          " needs decoder_ids; load it with head base for the encoder alone");
+  const Batch given = make_decoder_batch(input, info());
+  out.offsets = given.offsets;
+  std::vector<Next> next;
+  for (size_t n = 0; n < input.decoder_ids.size(); ++n)
+    next.push_back({static_cast<int64_t>(n), input.decoder_ids[n]});
+  Memory memory = remember(batch, *work);
+  out.logits = logits(decode(next, memory, *work).view());
+  return out;
+}
+
+std::vector<std::vector<int64_t>> T5Model::generate(const ModelInput& input,
+                                                    const GenerateOptions& options) const {
+  if (parts_.decoder.empty()) return Model::generate(input, options);
+  check_options(options);
+  const Batch batch = make_batch(input, info(), {});
+  const std::vector<int64_t>& stop = options.stop.empty() ? parts_.config.stop : options.stop;
+  const size_t count = input.ids.size();
+  std::vector<std::vector<int64_t>> out(count);
+  std::vector<Next> next;
+  if (!input.decoder_ids.empty()) static_cast<void>(make_decoder_batch(input, info()));
+  for (size_t n = 0; n < count; ++n)
+    next.push_back({static_cast<int64_t>(n), input.decoder_ids.empty()
+                                                 ? std::span(&parts_.config.start_token, 1)
+                                                 : std::span(input.decoder_ids[n])});
+  const WorkspacePool<Workspace>::Borrowed work(workspaces_);
+  Memory memory = remember(batch, *work);
+  while (!next.empty()) {
+    const Tensor hidden = decode(next, memory, *work);
+    std::vector<int64_t> lasts;  // the row of each sequence's last token
+    for (const Next& tokens : next)
+      lasts.push_back((lasts.empty() ? -1 : lasts.back()) +
+                      static_cast<int64_t>(tokens.ids.size()));
+    Tensor rows(DType::f32, {static_cast<int64_t>(lasts.size()), info().hidden_size});
+    gather_rows(hidden.view(), lasts, false, rows.view());
+    const Tensor scores = logits(rows.view());
+    std::vector<Next> going;
+    for (size_t n = 0; n < next.size(); ++n) {
+      const int64_t sequence = next[n].sequence;
+      std::vector<int64_t>& tokens = out[sequence];
+      tokens.push_back(largest(scores.view(), static_cast<int64_t>(n)));
+      const bool goes_on = !options.on_token || options.on_token(sequence, tokens.back());
+      if (goes_on && static_cast<int64_t>(tokens.size()) < options.max_new_tokens &&
+          std::find(stop.begin(), stop.end(), tokens.back()) == stop.end())
+        going.push_back({sequence, std::span(&tokens.back(), 1)});
+    }
+    next = std::move(going);
+  }
+  return out;
+}
+
+// -> (T, D), after the last norm
+Tensor T5Model::encode(const Batch& batch, Workspace& work) const {
+  const int64_t tokens = batch.tokens(), width = info().hidden_size;
+  Pair x{work.a.take(tokens, width), work.b.take(tokens, width)};
+  gather_rows(parts_.words, batch.ids, false, x.now);
+  for (const T5EncoderLayer& layer : parts_.encoder) {
+    layer.self.run(x.now, batch.sequences, work.scratch, x.next);
+    x.turn();
+    layer.feed.run(x.now, work.scratch, x.next);
+    x.turn();
+  }
+  Tensor out(DType::f32, {tokens, width});
+  parts_.encoder_norm.run(x.now, out.view());
+  return out;
+}
+
+// The encoder's rows as the decoder's layers want them, and no tokens yet.
+T5Model::Memory T5Model::remember(const Batch& batch, Workspace& work) const {
+  const Tensor encoded = encode(batch, work);
+  Memory memory;
+  memory.encoded = batch.sequences;
+  memory.lengths.assign(batch.sequences.size(), 0);
+  memory.self.resize(parts_.decoder.size());
+  for (const T5DecoderLayer& layer : parts_.decoder) {
+    const Linear& project = layer.cross.key_value;
+    memory.cross.emplace_back(DType::f32,
+                              std::initializer_list<int64_t>{batch.tokens(), project.outputs()});
+    project.run(encoded.view(), memory.cross.back().view());
+  }
+  return memory;
+}
+
+// Doubles the room, so that each token is moved a few times at most.
+void T5Model::make_room(Memory& memory, int64_t tokens) const {
+  if (tokens <= memory.capacity) return;
+  const int64_t capacity = std::max(tokens, 2 * memory.capacity);
+  const auto count = static_cast<int64_t>(memory.lengths.size());
+  const int64_t width = 2 * info().heads * parts_.config.head_dim;
+  for (Tensor& rows : memory.self) {
+    Tensor larger(DType::f32, {count * capacity, width});
+    for (int64_t n = 0; n < count; ++n)
+      if (memory.lengths[n] > 0)
+        std::copy_n(rows.view().at<float>(n * memory.capacity), memory.lengths[n] * width,
+                    larger.view().at<float>(n * capacity));
+    rows = std::move(larger);
+  }
+  memory.capacity = capacity;
+}
+
+// -> (tokens, D), after the last norm; the tokens are part of the memory then.
+Tensor T5Model::decode(std::span<const Next> next, Memory& memory, Workspace& work) const {
+  const int64_t width = info().hidden_size;
+  if (next.empty()) return Tensor(DType::f32, {0, width});
+  int64_t most = 0;
+  for (const Next& tokens : next)
+    most = std::max(most, memory.lengths[tokens.sequence] + static_cast<int64_t>(tokens.ids.size()));
+  make_room(memory, most);
+  std::vector<int64_t> ids;
+  std::vector<Sequence> self, cross;
+  for (const auto& [n, tokens] : next) {
+    const auto count = static_cast<int64_t>(tokens.size());
+    const int64_t begin = static_cast<int64_t>(ids.size()), past = memory.lengths[n];
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+    self.push_back({.q_begin = begin,
+                    .q_len = count,
+                    .k_begin = n * memory.capacity,
+                    .k_len = past + count,
+                    .q_start = past});
+    cross.push_back({.q_begin = begin,
+                     .q_len = count,
+                     .k_begin = memory.encoded[n].k_begin,
+                     .k_len = memory.encoded[n].k_len});
+    memory.lengths[n] += count;
+  }
+  const auto count = static_cast<int64_t>(ids.size());
+  Pair x{work.a.take(count, width), work.b.take(count, width)};
+  gather_rows(parts_.words, ids, false, x.now);
+  for (size_t n = 0; n < parts_.decoder.size(); ++n) {
+    const T5DecoderLayer& layer = parts_.decoder[n];
+    layer.self.run_cached(x.now, self, memory.self[n].view(), work.scratch, x.next);
+    x.turn();
+    layer.cross.run(x.now, cross, memory.cross[n].view(), work.scratch, x.next);
+    x.turn();
+    layer.feed.run(x.now, work.scratch, x.next);
+    x.turn();
+  }
+  Tensor out(DType::f32, {count, width});
+  parts_.decoder_norm.run(x.now, out.view());
+  return out;
+}
+
+Tensor T5Model::logits(const ConstView& hidden) const {
+  Tensor out(DType::f32, {hidden.shape[0], parts_.lm_head.outputs()});
+  parts_.lm_head.run(hidden, out.view());
+  return out;
+}
+
+}  // namespace locant::inline v0
