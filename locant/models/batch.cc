@@ -25,9 +25,8 @@ void check_shapes(const ModelInput& input) {
   for (size_t n = 0; n < count; ++n)
     require(!input.ids[n].empty(), kScope, "ids[", n, "] is empty: a sequence needs a token");
   for (size_t n = 0; n < input.token_types.size(); ++n)
-    require(input.token_types[n].size() == input.ids[n].size(), kScope, "token_types[", n,
-            "] has ", input.token_types[n].size(), " entries but ids[", n, "] has ",
-            input.ids[n].size());
+    require(input.token_types[n].size() == input.ids[n].size(), kScope, "token_types[", n, "] has ",
+            input.token_types[n].size(), " entries but ids[", n, "] has ", input.ids[n].size());
   for (size_t n = 0; n < input.starts.size(); ++n)
     require(input.starts[n] >= 0 && input.starts[n] <= kMaxPosition, kScope, "starts[", n,
             "] must be from 0 to ", kMaxPosition, ", got ", input.starts[n]);

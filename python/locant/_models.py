@@ -73,11 +73,8 @@ class Model:
         sequence depend neither on padding nor on the others.
         """
         batch = _Batch(input_ids, attention_mask, token_type_ids)
-        rows = batch
-        decoder = (None, None)
-        if decoder_input_ids is not None:
-            rows = _Batch(decoder_input_ids, name="decoder_input_ids")
-            decoder = rows.arguments[:2]
+        rows, decoder = _decoder_rows(decoder_input_ids)
+        rows = rows or batch
         results = self._model.run(*batch.arguments, *decoder, False, False)
         per_token = {"last_hidden_state", "start_logits", "end_logits"}
         if self.info.per_token:
@@ -100,6 +97,7 @@ class Model:
         seed=0,
         stop=None,
         stream=None,
+        decoder_input_ids=None,
     ):
         """The new tokens of each sequence, its stop token included: a list of lists of ints.
 
@@ -111,6 +109,7 @@ class Model:
         stop            token ids that end a sequence; None: as the checkpoint says; (): none
         stream          called as stream(sequence, token) with each token as it comes; a sequence
                         for which it returns False ends there
+        decoder_input_ids  of models with a decoder: what it has before it; None: the start token
 
         Tokens of a sequence depend neither on padding nor on the others.
         """
@@ -118,6 +117,7 @@ class Model:
         return self._model.generate(
             ids,
             lengths,
+            *_decoder_rows(decoder_input_ids)[1],
             operator.index(max_new_tokens),
             float(temperature),
             float(top_p),
@@ -215,6 +215,14 @@ class _Batch:
         ):
             out[n, begin : begin + length] = rows[end - length : end]
         return self.wrap(out)
+
+
+def _decoder_rows(decoder_input_ids):
+    """-> a batch of them, or None, and its ids and lengths."""
+    if decoder_input_ids is None:
+        return None, (None, None)
+    rows = _Batch(decoder_input_ids, name="decoder_input_ids")
+    return rows, rows.arguments[:2]
 
 
 def _integers(x, name, axes):

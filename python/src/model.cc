@@ -39,6 +39,12 @@ std::vector<std::vector<int64_t>> cut(const std::vector<int64_t>& flat,
   return out;
 }
 
+// Sequences that stand one after the other; none if `flat` is None.
+std::vector<std::vector<int64_t>> decoder_sequences(nb::handle flat, nb::handle lengths) {
+  if (flat.is_none()) return {};
+  return cut(integers(flat, "decoder_input_ids"), integers(lengths, "decoder_lengths"));
+}
+
 nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::handle token_types,
              nb::handle starts, nb::handle decoder_ids, nb::handle decoder_lengths, bool mean,
              bool normalize) {
@@ -48,9 +54,7 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
   if (!token_types.is_none())
     input.token_types = cut(integers(token_types, "token_type_ids"), lengths);
   input.starts = integers(starts, "starts");
-  if (!decoder_ids.is_none())
-    input.decoder_ids = cut(integers(decoder_ids, "decoder_input_ids"),
-                            integers(decoder_lengths, "decoder_lengths"));
+  input.decoder_ids = decoder_sequences(decoder_ids, decoder_lengths);
   ModelOutput out;
   Tensor pooled;
   {
@@ -76,11 +80,13 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
 
 // stream(sequence, token), or None; what it returns ends the sequence if it is False.
 std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids,
-                                           nb::handle lengths, int64_t max_new_tokens,
+                                           nb::handle lengths, nb::handle decoder_ids,
+                                           nb::handle decoder_lengths, int64_t max_new_tokens,
                                            double temperature, double top_p, uint64_t seed,
                                            nb::handle stop, nb::object stream) {
   ModelInput input;
   input.ids = cut(integers(ids, "input_ids"), integers(lengths, "lengths"));
+  input.decoder_ids = decoder_sequences(decoder_ids, decoder_lengths);
   GenerateOptions options;
   options.max_new_tokens = max_new_tokens;
   options.temperature = temperature;
@@ -127,9 +133,10 @@ void bind_model(nb::module_& module) {
            nb::arg("starts").none(), nb::arg("decoder_ids").none(),
            nb::arg("decoder_lengths").none(), nb::arg("mean"), nb::arg("normalize"),
            "Runs sequences that stand one after the other; arrays by name, a row per token.")
-      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"), nb::arg("max_new_tokens"),
-           nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"), nb::arg("stop").none(),
-           nb::arg("stream").none(), "The new tokens of each sequence.");
+      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"),
+           nb::arg("decoder_ids").none(), nb::arg("decoder_lengths").none(),
+           nb::arg("max_new_tokens"), nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"),
+           nb::arg("stop").none(), nb::arg("stream").none(), "The new tokens of each sequence.");
   module.attr("NEVER_STOP") = kNeverStop;
   module.def(
       "load",

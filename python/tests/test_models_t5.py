@@ -58,19 +58,22 @@ def their_logits(model, ids, mask, decoder_ids):
         ).logits.numpy()
 
 
-def their_tokens(model, ids, mask, count):
+def their_tokens(model, ids, mask, count, prompt=None):
     """The new tokens of each row, up to the one that ends it."""
+    if prompt is None:
+        prompt = np.zeros((len(ids), 1), np.int64)  # the start token
     with torch.no_grad():
         out = model.generate(
             input_ids=torch.from_numpy(ids),
             attention_mask=torch.from_numpy(mask),
+            decoder_input_ids=torch.from_numpy(prompt),
             max_new_tokens=count,
             do_sample=False,
             use_cache=False,  # theirs fails where the decoder has more layers than the encoder
         ).numpy()
     ends = np.atleast_1d(model.config.eos_token_id)
     rows = []
-    for row in out[:, 1:]:  # without the start token
+    for row in out[:, prompt.shape[1] :]:
         stops = np.flatnonzero(np.isin(row, ends))
         rows.append(row[: stops[0] + 1 if len(stops) else count].tolist())
     return rows
@@ -139,6 +142,29 @@ def test_a_sequence_ends_with_a_stop_token_and_the_others_go_on(tmp_path):
     theirs.save_pretrained(tmp_path)
     assert their_tokens(theirs, ids, mask, 20) == cut
     assert locant.load(tmp_path).generate(ids, mask, max_new_tokens=20) == cut
+
+
+def test_a_decoder_goes_on_after_what_it_is_given(tmp_path):
+    theirs, ours = seq2seq(tmp_path, "T5", "gated", lively=True)
+    ids, mask, _ = random_batch(99, LENGTHS, seed=3)
+    prompt, _, _ = random_batch(99, [6] * 4, seed=4)
+    prompt[:, 0] = 0  # or Hugging Face would add the start token
+    expected = their_tokens(theirs, ids, mask, 20, prompt)
+    got = ours.generate(ids, mask, max_new_tokens=20, decoder_input_ids=prompt)
+    assert got == expected != their_tokens(theirs, ids, mask, 20)
+
+
+def test_draws_depend_on_the_seed_alone(tmp_path):
+    _, ours = seq2seq(tmp_path, "T5", "plain", lively=True)
+    ids, mask, _ = random_batch(99, LENGTHS, seed=3)
+
+    def draw(**options):
+        return ours.generate(ids, mask, max_new_tokens=20, stop=(), **options)
+
+    drawn = draw(temperature=1.0, seed=5)
+    assert drawn == draw(temperature=1.0, seed=5)
+    assert drawn != draw(temperature=1.0, seed=6)
+    assert draw(temperature=1.0, top_p=1e-6) == draw()
 
 
 def test_tokens_stream_and_the_listener_may_end_a_sequence(tmp_path):

@@ -22,8 +22,8 @@ EncoderParts build_bert(const Config& config, const LoadOptions& options, const 
   info = sizes_of(config);
   const bool roberta = info.model_type != "bert";
   if (config.text_or("position_embedding_type", "absolute") != "absolute")
-    config.reject("position_embedding_type", "is '" + config.text("position_embedding_type") +
-                                                 "', but known is absolute");
+    config.reject("position_embedding_type",
+                  "is '" + config.text("position_embedding_type") + "', but known is absolute");
   if (config.flag_or("is_decoder", false))
     config.reject("is_decoder", "is true, but only encoders are known");
   const int64_t rows = config.integer("max_position_embeddings", 1, kMostConfigured);
@@ -46,8 +46,8 @@ EncoderParts build_bert(const Config& config, const LoadOptions& options, const 
     input.token_types = embeddings.table("token_type_embeddings.weight", info.token_types, width);
   input.norm = embeddings.norm("LayerNorm.", width, bert_eps(config));
 
-  const auto encoding = std::make_shared<const None>(
-      NoneConfig{.heads = info.heads, .head_dim = width / info.heads});
+  const auto encoding =
+      std::make_shared<const None>(NoneConfig{.heads = info.heads, .head_dim = width / info.heads});
   for (int64_t n = 0; n < info.layers; ++n)
     parts.layers.push_back(build_bert_layer(
         config, info, kNames, source.scope("encoder.layer." + std::to_string(n) + "."), encoding));

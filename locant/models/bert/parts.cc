@@ -54,10 +54,9 @@ void build_masked_lm(const Config& config, const ModelInfo& info, bool roberta,
 }  // namespace
 
 void build_bert_head(const Config& config, ModelInfo& info, bool roberta, const Source& source,
-                const ConstView& words, Head& head) {
+                     const ConstView& words, Head& head) {
   const int64_t width = info.hidden_size;
-  if (head.kind == HeadKind::sequence_classification ||
-      head.kind == HeadKind::token_classification)
+  if (head.kind == HeadKind::sequence_classification || head.kind == HeadKind::token_classification)
     info.labels = labels_of(config);
   const auto labels = static_cast<int64_t>(info.labels.size());
   switch (head.kind) {
@@ -69,8 +68,7 @@ void build_bert_head(const Config& config, ModelInfo& info, bool roberta, const 
     case HeadKind::masked_lm:
       return build_masked_lm(config, info, roberta, source, words, head);
     case HeadKind::sequence_classification:
-      head.pooler =
-          source.linear(roberta ? "classifier.dense." : "pooler.dense.", width, width);
+      head.pooler = source.linear(roberta ? "classifier.dense." : "pooler.dense.", width, width);
       head.classifier =
           source.linear(roberta ? "classifier.out_proj." : "classifier.", labels, width);
       info.per_token = false;

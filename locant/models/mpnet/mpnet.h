@@ -1,5 +1,5 @@
-// MPNet (model_type "mpnet"): learned absolute positions, and T5's bidirectional bias on scores that
-// are scaled by 1/√d, one table for all layers. The rest is RoBERTa's.
+// MPNet (model_type "mpnet"): learned absolute positions, and T5's bidirectional bias on scores
+// that are scaled by 1/√d, one table for all layers. The rest is RoBERTa's.
 #pragma once
 
 #include "locant/io/config.h"

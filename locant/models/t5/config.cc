@@ -4,6 +4,7 @@
 
 #include "locant/core/error.h"
 #include "locant/models/head.h"
+#include "locant/models/sampling.h"
 #include "locant/models/sizes.h"
 
 namespace locant::inline v0 {
@@ -39,8 +40,7 @@ void read_feed_forward(const Config& config, T5ModelConfig& out) {
   constexpr std::string_view kGated = "gated-";
   out.gated = name.starts_with(kGated);
   if (out.gated) name = name.substr(kGated.size());
-  out.activation =
-      activation_named(out.gated && name == "gelu" ? "gelu_new" : name, config, kKey);
+  out.activation = activation_named(out.gated && name == "gelu" ? "gelu_new" : name, config, kKey);
 }
 
 // Original T5 scales; T5 v1.1 says tie_word_embeddings = false, which newer files call
@@ -75,13 +75,7 @@ T5ModelConfig read_t5_config(const Config& config, const LoadOptions& options) {
   const int64_t last = info.vocab_size - 1;
   out.start_token = config.integer_or("decoder_start_token_id",
                                       config.integer_or("pad_token_id", 0, 0, last), 0, last);
-  if (config.has("eos_token_id")) {
-    if (config.is_list("eos_token_id"))
-      for (const double id : config.numbers("eos_token_id"))
-        out.stop.push_back(static_cast<int64_t>(id));
-    else
-      out.stop.push_back(config.integer("eos_token_id"));
-  }
+  out.stop = stop_tokens_of(config, info.vocab_size);
   info.encoding = "relative bias, " + std::to_string(out.num_buckets) + " log buckets up to " +
                   std::to_string(out.max_distance) +
                   (out.table_per_layer ? ", a table per layer" : ", one table for all layers");

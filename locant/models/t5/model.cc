@@ -5,6 +5,7 @@
 
 #include "locant/core/error.h"
 #include "locant/layers/embedding.h"
+#include "locant/models/sampling.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -14,19 +15,6 @@ struct Pair {
   View now, next;
   void turn() { std::swap(now, next); }
 };
-
-void check_options(const GenerateOptions& options) {
-  require(options.max_new_tokens >= 1, "generate", "max_new_tokens must be >= 1, got ",
-          options.max_new_tokens);
-  require(options.temperature == 0, "generate", "temperature must be 0 for T5, which is greedy, got ",
-          options.temperature);
-}
-
-// The column of a row's largest number, the first of equals.
-int64_t largest(const ConstView& m, int64_t row) {
-  const float* begin = m.at<float>(row);
-  return std::max_element(begin, begin + m.shape[1]) - begin;
-}
 
 }  // namespace
 
@@ -57,41 +45,33 @@ ModelOutput T5Model::run(const ModelInput& input) const {
 std::vector<std::vector<int64_t>> T5Model::generate(const ModelInput& input,
                                                     const GenerateOptions& options) const {
   if (parts_.decoder.empty()) return Model::generate(input, options);
-  check_options(options);
   const Batch batch = make_batch(input, info(), {});
-  const std::vector<int64_t>& stop = options.stop.empty() ? parts_.config.stop : options.stop;
-  const size_t count = input.ids.size();
-  std::vector<std::vector<int64_t>> out(count);
-  std::vector<Next> next;
   if (!input.decoder_ids.empty()) static_cast<void>(make_decoder_batch(input, info()));
-  for (size_t n = 0; n < count; ++n)
-    next.push_back({static_cast<int64_t>(n), input.decoder_ids.empty()
-                                                 ? std::span(&parts_.config.start_token, 1)
+  const auto count = static_cast<int64_t>(input.ids.size());
+  Generation generation(options, parts_.config.stop, count, info().vocab_size);
+  std::vector<Next> next;
+  for (int64_t n = 0; n < count; ++n)
+    next.push_back({n, input.decoder_ids.empty() ? std::span(&parts_.config.start_token, 1)
                                                  : std::span(input.decoder_ids[n])});
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);
   Memory memory = remember(batch, *work);
+  std::vector<int64_t> tokens;  // the newest of each sequence that goes on
   while (!next.empty()) {
     const Tensor hidden = decode(next, memory, *work);
     std::vector<int64_t> lasts;  // the row of each sequence's last token
-    for (const Next& tokens : next)
-      lasts.push_back((lasts.empty() ? -1 : lasts.back()) +
-                      static_cast<int64_t>(tokens.ids.size()));
+    for (const Next& step : next)
+      lasts.push_back((lasts.empty() ? -1 : lasts.back()) + static_cast<int64_t>(step.ids.size()));
     Tensor rows(DType::f32, {static_cast<int64_t>(lasts.size()), info().hidden_size});
     gather_rows(hidden.view(), lasts, false, rows.view());
     const Tensor scores = logits(rows.view());
-    std::vector<Next> going;
-    for (size_t n = 0; n < next.size(); ++n) {
-      const int64_t sequence = next[n].sequence;
-      std::vector<int64_t>& tokens = out[sequence];
-      tokens.push_back(largest(scores.view(), static_cast<int64_t>(n)));
-      const bool goes_on = !options.on_token || options.on_token(sequence, tokens.back());
-      if (goes_on && static_cast<int64_t>(tokens.size()) < options.max_new_tokens &&
-          std::find(stop.begin(), stop.end(), tokens.back()) == stop.end())
-        going.push_back({sequence, std::span(&tokens.back(), 1)});
-    }
-    next = std::move(going);
+    generation.step(scores.view());
+    tokens.clear();
+    for (const int64_t n : generation.live()) tokens.push_back(generation.last(n));
+    next.clear();
+    for (size_t n = 0; n < tokens.size(); ++n)
+      next.push_back({generation.live()[n], std::span(&tokens[n], 1)});
   }
-  return out;
+  return generation.take();
 }
 
 // -> (T, D), after the last norm
@@ -149,7 +129,8 @@ Tensor T5Model::decode(std::span<const Next> next, Memory& memory, Workspace& wo
   if (next.empty()) return Tensor(DType::f32, {0, width});
   int64_t most = 0;
   for (const Next& tokens : next)
-    most = std::max(most, memory.lengths[tokens.sequence] + static_cast<int64_t>(tokens.ids.size()));
+    most =
+        std::max(most, memory.lengths[tokens.sequence] + static_cast<int64_t>(tokens.ids.size()));
   make_room(memory, most);
   std::vector<int64_t> ids;
   std::vector<Sequence> self, cross;

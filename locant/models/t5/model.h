@@ -48,11 +48,11 @@ class T5Model final : public Model {
 
   // Keys and values of the decoder's sequences, by layer.
   struct Memory {
-    int64_t capacity = 0;            // tokens of a sequence that there is room for
-    std::vector<int64_t> lengths;    // (N) tokens that are there
-    std::vector<Tensor> self;        // (N·capacity, 2·H·d)
-    std::vector<Tensor> cross;       // (encoder's rows, 2·H·d)
-    std::vector<Sequence> encoded;   // the encoder's rows of each sequence
+    int64_t capacity = 0;           // tokens of a sequence that there is room for
+    std::vector<int64_t> lengths;   // (N) tokens that are there
+    std::vector<Tensor> self;       // (N·capacity, 2·H·d)
+    std::vector<Tensor> cross;      // (encoder's rows, 2·H·d)
+    std::vector<Sequence> encoded;  // the encoder's rows of each sequence
   };
 
   Tensor encode(const Batch& batch, Workspace& work) const;

@@ -20,8 +20,8 @@ Linear build_projections(const T5ModelConfig& c, const Source& attention,
                          const std::array<const char*, kCount>& names) {
   std::array<ConstView, kCount> weights;
   for (size_t n = 0; n < kCount; ++n)
-    weights[n] = attention.scope(names[n])
-                     .get("weight", {c.info.heads * c.head_dim, c.info.hidden_size});
+    weights[n] =
+        attention.scope(names[n]).get("weight", {c.info.heads * c.head_dim, c.info.hidden_size});
   return attention.linear(weights, {});
 }
 
@@ -103,9 +103,8 @@ void build_decoder(const Source& source, T5Parts& parts) {
   parts.decoder_norm = decoder.rms_norm("final_layer_norm.", width, c.eps);
   if (c.scale_output) scale_norm(c, source, parts.decoder_norm);
   // Tied weights are stored once; what is stored apart is not tied, whatever the config says.
-  const ConstView weight = source.has("lm_head.weight")
-                               ? source.get("lm_head.weight", {words, width})
-                               : parts.words;
+  const ConstView weight =
+      source.has("lm_head.weight") ? source.get("lm_head.weight", {words, width}) : parts.words;
   parts.lm_head = source.linear(std::span(&weight, 1), {});
 }
 

@@ -1,5 +1,6 @@
-// T5 (model_type "t5"), mT5 ("mt5") and UMT5 ("umt5"): a relative bias per head and bucket, added to
-// scores that are not scaled; pre-norm layers without biases. An encoder alone, or with a decoder.
+// T5 (model_type "t5"), mT5 ("mt5") and UMT5 ("umt5"): a relative bias per head and bucket, added
+// to scores that are not scaled; pre-norm layers without biases. An encoder alone, or with a
+// decoder.
 #pragma once
 
 #include <memory>
