@@ -16,6 +16,7 @@
 
 #include "cli/commands.h"
 #include "cli/npy.h"
+#include "cli/run_generate.h"
 #include "locant/core/error.h"
 #include "locant/core/executor.h"
 #include "locant/models/model.h"
@@ -29,6 +30,7 @@ struct RunFlags {
   std::string dir, ids_file, npy;
   std::vector<std::string> ids;
   LoadOptions load;
+  GenerateFlags generate;
   int64_t batch = 16;
   int threads = 0;
   bool json = false;
@@ -169,6 +171,13 @@ int run_model(const RunFlags& flags) {
   const ModelInput input = read_input(flags);
   const auto model = load(flags.dir, flags.load);
   const ModelInfo& info = model->info();
+  if (flags.generate.count > 0) {
+    GenerateFlags generate = flags.generate;
+    generate.json = flags.json;
+    generate.batch = flags.batch;
+    run_generate(*model, input.ids, generate);
+    return 0;
+  }
   NpyFiles files(flags.npy);
   int64_t tokens = 0;
   double seconds = 0;
@@ -197,24 +206,28 @@ int run_model(const RunFlags& flags) {
 
 Command add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "run", "Run a checkpoint (BERT, RoBERTa, DeBERTa) on token ids and print what it says");
+      "run",
+      "Run a checkpoint (BERT, RoBERTa, DeBERTa, Llama) on token ids and print what it says");
   auto flags = std::make_shared<RunFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();
-  command->add_option("--ids", flags->ids, "Token ids of a sequence, 101,7592,102; may be repeated");
+  command->add_option("--ids", flags->ids,
+                      "Token ids of a sequence, 101,7592,102; may be repeated");
   command->add_option("--ids-file", flags->ids_file,
                       "JSON lines, [101,7592,102] or {\"ids\": [...], \"token_types\": [...]}; "
                       "- is the standard input");
   command->add_option("--head", flags->load.head,
-                      "base, masked_lm, sequence_classification, token_classification or "
-                      "question_answering; else as config.json says");
+                      "base, masked_lm, sequence_classification, token_classification, "
+                      "question_answering or causal_lm; else as config.json says");
   command->add_option("--mask-decoder", flags->load.mask_decoder,
                       "DeBERTa's masked language model: auto, enhanced or plain");
   command->add_option("--batch", flags->batch, "Sequences per call")->capture_default_str();
   command->add_option("--threads", flags->threads, "Threads; else all CPUs");
   command->add_flag("--json", flags->json, "Every result as a line of JSON per sequence");
-  command->add_option("--npy", flags->npy,
-                      "Write results to PREFIX.name.npy, rows of all sequences one after the other");
+  command->add_option(
+      "--npy", flags->npy,
+      "Write results to PREFIX.name.npy, rows of all sequences one after the other");
+  add_generate_options(*command, flags->generate);
   return [flags] { return run_model(*flags); };
 }
 

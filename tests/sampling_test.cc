@@ -96,11 +96,13 @@ TEST(Sample, ZeroTemperatureAndTinyOnesTakeTheLargest) {
 
 TEST(Sample, LogitsThatAreNoNumbersAreNamed) {
   const float inf = std::numeric_limits<float>::infinity();
-  EXPECT_NE(message_of([] { sample(std::vector<float>{1, NAN}, {}, 0, 0); })
-                .find("[generate] the logit of token 1 is NaN"),
+  EXPECT_NE(message_of([] {
+              sample(std::vector<float>{1, NAN}, {}, 0, 0);
+            }).find("[generate] the logit of token 1 is NaN"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { sample(std::vector<float>{1, inf}, {}, 0, 0); })
-                .find("the largest logit is inf"),
+  EXPECT_NE(message_of([&] {
+              sample(std::vector<float>{1, inf}, {}, 0, 0);
+            }).find("the largest logit is inf"),
             std::string::npos);
   EXPECT_EQ(sample(std::vector<float>{-inf, 1}, drawing(1, 0.5), 0, 0), 1);
 }
@@ -120,16 +122,15 @@ TEST(Generation, SequencesEndByStopTokensLengthOrTheListener) {
   EXPECT_EQ(generation.last(2), 1);
   generation.step(view(first.data(), {1, 4}));
   EXPECT_TRUE(generation.live().empty());
-  EXPECT_EQ(generation.take(),
-            (std::vector<std::vector<int64_t>>{{0, 2}, {2}, {1, 1, 0}, {3}}));
+  EXPECT_EQ(generation.take(), (std::vector<std::vector<int64_t>>{{0, 2}, {2}, {1, 1, 0}, {3}}));
 }
 
 TEST(Generation, OwnStopTokensReplaceTheCheckpoints) {
   const std::vector<float> logits = {0, 0, 9, 0};
-  for (const auto& [stop, ends] : {std::pair(std::vector<int64_t>{}, true),
-                                   std::pair(std::vector<int64_t>{1}, false),
-                                   std::pair(std::vector<int64_t>{1, 2}, true),
-                                   std::pair(std::vector<int64_t>{kNeverStop}, false)}) {
+  for (const auto& [stop, ends] :
+       {std::pair(std::vector<int64_t>{}, true), std::pair(std::vector<int64_t>{1}, false),
+        std::pair(std::vector<int64_t>{1, 2}, true),
+        std::pair(std::vector<int64_t>{kNeverStop}, false)}) {
     GenerateOptions options;
     options.stop = stop;
     Generation generation(options, {2}, 1, 4);
@@ -153,7 +154,9 @@ TEST(Generation, OptionsAreCheckedByName) {
   EXPECT_EQ(message([](auto& o) { o.top_p = 0; }), "[generate] top_p must be > 0 and <= 1, got 0");
   EXPECT_EQ(message([](auto& o) { o.top_p = 1.5; }),
             "[generate] top_p must be > 0 and <= 1, got 1.5");
-  EXPECT_EQ(message([](auto& o) { o.stop = {3, 10}; }),
+  EXPECT_EQ(message([](auto& o) {
+              o.stop = {3, 10};
+            }),
             "[generate] stop[1] is 10 but must be from 0 to 9");
 }
 

@@ -94,8 +94,7 @@ Config Config::parse(std::string_view text, const std::string& source) {
 }
 
 std::optional<Config> Config::beside(std::string_view name) const {
-  const std::string path =
-      (std::filesystem::path(node_->source).parent_path() / name).string();
+  const std::string path = (std::filesystem::path(node_->source).parent_path() / name).string();
   if (!is_file(path)) return std::nullopt;
   return read(path);
 }

@@ -6,6 +6,7 @@
 #include "locant/models/bert/bert.h"
 #include "locant/models/deberta/deberta.h"
 #include "locant/models/encoder_model.h"
+#include "locant/models/llama/llama.h"
 #include "locant/models/model.h"
 #include "locant/models/mpnet/mpnet.h"
 #include "locant/models/t5/t5.h"
@@ -36,6 +37,11 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"t5", build_t5},
     {"mt5", build_t5},
     {"umt5", build_t5},
+    {"llama", build_llama},
+    {"mistral", build_llama},
+    {"qwen2", build_llama},
+    {"qwen3", build_llama},
+    {"phi3", build_llama},
 };
 
 Build family_of(const Config& config) {
@@ -56,6 +62,7 @@ std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& opt
   const Build build = family_of(config);
   const Weights weights = Weights::open(dir);
   weights.ignore("position_ids");
+  weights.ignore("rotary_emb.inv_freq");
   static_cast<void>(build(config, options, Source(weights, true, std::make_shared<ModelStorage>())));
   weights.require_complete();
   const auto model =

@@ -114,8 +114,8 @@ std::vector<int64_t> stop_tokens_of(const Config& config, int64_t vocab_size) {
   return out;
 }
 
-Generation::Generation(const GenerateOptions& options, std::vector<int64_t> stop,
-                       int64_t sequences, int64_t vocab_size)
+Generation::Generation(const GenerateOptions& options, std::vector<int64_t> stop, int64_t sequences,
+                       int64_t vocab_size)
     : options_(options),
       stop_(options.stop.empty() ? std::move(stop) : options.stop),
       live_(static_cast<size_t>(sequences)),
@@ -136,8 +136,7 @@ void Generation::step(const ConstView& logits) {
     const int64_t n = live_[row];
     const std::span<const float> values(logits.at<float>(static_cast<int64_t>(row)),
                                         static_cast<size_t>(logits.shape[1]));
-    const int64_t token =
-        sample(values, options_, n, static_cast<int64_t>(tokens_[n].size()));
+    const int64_t token = sample(values, options_, n, static_cast<int64_t>(tokens_[n].size()));
     tokens_[n].push_back(token);
     if (!ends(n, token)) live.push_back(n);
   }

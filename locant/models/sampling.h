@@ -12,9 +12,10 @@
 
 namespace locant::inline v0 {
 
-// temperature 0: the token of the largest logit. Else a draw from softmax(logits / temperature), cut
-// to the likeliest tokens: the fewest that hold top_p of the probability. The draw is a function of
-// the seed, the sequence's number and the step, so it does not depend on batch mates or threads.
+// temperature 0: the token of the largest logit. Else a draw from softmax(logits / temperature),
+// cut to the likeliest tokens: the fewest that hold top_p of the probability. The draw is a
+// function of the seed, the sequence's number and the step, so it does not depend on batch mates or
+// threads.
 int64_t sample(std::span<const float> logits, const GenerateOptions& options, int64_t sequence,
                int64_t step);
 

@@ -97,6 +97,7 @@ class Model:
         seed=0,
         stop=None,
         stream=None,
+        exact=True,
         decoder_input_ids=None,
     ):
         """The new tokens of each sequence, its stop token included: a list of lists of ints.
@@ -109,7 +110,12 @@ class Model:
         stop            token ids that end a sequence; None: as the checkpoint says; (): none
         stream          called as stream(sequence, token) with each token as it comes; a sequence
                         for which it returns False ends there
-        decoder_input_ids  of models with a decoder: what it has before it; None: the start token
+        exact           for rotations that change with the length (dynamic NTK beyond L0, LongRoPE at
+                        L0): True computes a text anew when its rotation changes, so that every token
+                        is that of the full forward; False only turns its cached keys anew, which is
+                        much faster with dynamic NTK, and the same in models of one layer
+        decoder_input_ids  for models with a decoder beside an encoder: what the new tokens follow, as
+                        for a call; None: the config's start token
 
         Tokens of a sequence depend neither on padding nor on the others.
         """
@@ -124,6 +130,7 @@ class Model:
             operator.index(seed),
             _stop_tokens(stop),
             stream,
+            bool(exact),
         )
 
     def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
@@ -149,12 +156,13 @@ class Model:
 
 
 def load(path, head=None, mask_decoder="auto"):
-    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, MPNet, T5, mT5, UMT5.
+    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, MPNet, T5, mT5, UMT5, Llama, Mistral, Qwen2,
+    Qwen3, Phi-3.
 
     path            of the folder, with config.json and model.safetensors (or its shards)
-    head            "base", "masked_lm", "sequence_classification", "token_classification" or
-                    "question_answering"; of T5 "base", the encoder alone, or "seq2seq_lm"; None:
-                    as config.json says
+    head            "base", "masked_lm", "sequence_classification", "token_classification",
+                    "question_answering", "causal_lm" or, of T5, "seq2seq_lm" ("base" is its encoder
+                    alone); None: as config.json says
     mask_decoder    DeBERTa's masked language model: "enhanced", "plain" (as Hugging Face computes
                     it), or "auto": enhanced if the checkpoint has absolute positions for it
 

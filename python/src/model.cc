@@ -79,11 +79,11 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
 }
 
 // stream(sequence, token), or None; what it returns ends the sequence if it is False.
-std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids,
-                                           nb::handle lengths, nb::handle decoder_ids,
-                                           nb::handle decoder_lengths, int64_t max_new_tokens,
-                                           double temperature, double top_p, uint64_t seed,
-                                           nb::handle stop, nb::object stream) {
+std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids, nb::handle lengths,
+                                           nb::handle decoder_ids, nb::handle decoder_lengths,
+                                           int64_t max_new_tokens, double temperature, double top_p,
+                                           uint64_t seed, nb::handle stop, nb::object stream,
+                                           bool exact) {
   ModelInput input;
   input.ids = cut(integers(ids, "input_ids"), integers(lengths, "lengths"));
   input.decoder_ids = decoder_sequences(decoder_ids, decoder_lengths);
@@ -93,6 +93,7 @@ std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids,
   options.top_p = top_p;
   options.seed = seed;
   options.stop = integers(stop, "stop");
+  options.exact = exact;
   if (!stream.is_none())
     options.on_token = [&](int64_t sequence, int64_t token) {
       const nb::gil_scoped_acquire acquire;
@@ -136,7 +137,8 @@ void bind_model(nb::module_& module) {
       .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"),
            nb::arg("decoder_ids").none(), nb::arg("decoder_lengths").none(),
            nb::arg("max_new_tokens"), nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"),
-           nb::arg("stop").none(), nb::arg("stream").none(), "The new tokens of each sequence.");
+           nb::arg("stop").none(), nb::arg("stream").none(), nb::arg("exact"),
+           "The new tokens of each sequence.");
   module.attr("NEVER_STOP") = kNeverStop;
   module.def(
       "load",

@@ -339,5 +339,5 @@ def test_missing_tensors_are_named(folder, tmp_path):
 
 
 def test_heads_by_name(folder):
-    with pytest.raises(ValueError, match=r"head must be one of base, seq2seq_lm .*got 'chess'"):
+    with pytest.raises(ValueError, match=r"head must be one of base, seq2seq_lm, got 'chess'"):
         locant.load(folder, head="chess")

@@ -12,25 +12,11 @@ namespace {
 
 constexpr const char* kSeq2Seq = "seq2seq_lm";
 
-// "base": the encoder alone, or "seq2seq_lm".
-std::string head_in_words(const Config& config, const LoadOptions& options) {
-  if (!options.head.empty()) {
-    require(options.head == "base" || options.head == kSeq2Seq, "load",
-            "head must be one of base, ", kSeq2Seq, " for a ", config.text("model_type"),
-            " model, got '", options.head, "'");
-    return options.head;
-  }
-  if (!config.has("architectures")) return "base";
-  const std::vector<std::string> names = config.texts("architectures");
-  if (names.empty()) return "base";
-  if (names[0].ends_with("ForConditionalGeneration") || names[0].ends_with("WithLMHeadModel"))
-    return kSeq2Seq;
-  if (names[0].ends_with("Model")) return "base";
-  config.reject("architectures",
-                "names '" + names[0] +
-                    "', but known are ...Model and ...ForConditionalGeneration; a head can be "
-                    "chosen when loading");
-}
+// "base" is the encoder alone.
+constexpr HeadName kHeads[] = {{"base", "EncoderModel"},
+                               {kSeq2Seq, "ForConditionalGeneration"},
+                               {kSeq2Seq, "WithLMHeadModel"},
+                               {"base", "Model"}};
 
 // "relu", "gated-gelu", ...: "gated-gelu" has always meant the tanh form.
 void read_feed_forward(const Config& config, T5ModelConfig& out) {
@@ -63,7 +49,7 @@ T5ModelConfig read_t5_config(const Config& config, const LoadOptions& options) {
   info.heads = config.integer("num_heads", 1, 1 << 16);
   info.intermediate_size = config.integer("d_ff", 1, kMostConfigured);
   out.head_dim = config.integer("d_kv", 1, 1 << 16);
-  info.head = head_in_words(config, options);
+  info.head = head_name(config, options, kHeads);
   if (info.head == kSeq2Seq)
     info.decoder_layers = config.integer_or("num_decoder_layers", info.layers, 1, 1 << 16);
   out.num_buckets = config.integer_or("relative_attention_num_buckets", 32, 1, 1 << 24);

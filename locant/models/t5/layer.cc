@@ -1,9 +1,8 @@
 #include "locant/models/t5/layer.h"
 
-#include <algorithm>
-
 #include "locant/layers/attend.h"
 #include "locant/layers/heads.h"
+#include "locant/models/kv_cache.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -14,17 +13,14 @@ View normed(const RmsNorm& norm, const ConstView& x, EncoderScratch& scratch) {
   return out;
 }
 
-// Keys from column `begin` of kv on, values after them; nothing scales them.
-void attend_rows(const View& q, const View& kv, int64_t begin, const Encoding& encoding,
-                 int64_t heads, int64_t dim, std::span<const Sequence> sequences, bool causal,
-                 const View& out) {
+// All (1, H, rows, d); nothing scales the products.
+void attend_unscaled(const View& q, const View& k, const View& v, const Encoding& encoding,
+                     std::span<const Sequence> sequences, bool causal, const View& out) {
   AttendOptions options;
   options.sequences = sequences;
   options.causal = causal;
   options.scale = 1.0;
-  attend(heads_of(q, 0, heads, dim), heads_of(kv, begin, heads, dim),
-         heads_of(kv, begin + heads * dim, heads, dim), encoding, options,
-         heads_of(out, 0, heads, dim));
+  attend(q, k, v, encoding, options, out);
 }
 
 }  // namespace
@@ -43,20 +39,27 @@ void T5SelfAttention::run(const ConstView& x, std::span<const Sequence> sequence
                           EncoderScratch& scratch, const View& y) const {
   View rows, context;
   project(x, scratch, rows, context);
-  attend_rows(rows, rows, heads * head_dim, *encoding, heads, head_dim, sequences, false, context);
+  const int64_t width = heads * head_dim;
+  attend_unscaled(heads_of(rows, 0, heads, head_dim), heads_of(rows, width, heads, head_dim),
+                  heads_of(rows, 2 * width, heads, head_dim), *encoding, sequences, false,
+                  heads_of(context, 0, heads, head_dim));
   output.run(context, y, {.residual = x});
 }
 
 void T5SelfAttention::run_cached(const ConstView& x, std::span<const Sequence> sequences,
-                                 const View& cache, EncoderScratch& scratch, const View& y) const {
+                                 const View& keys, const View& values, EncoderScratch& scratch,
+                                 const View& y) const {
   const int64_t width = heads * head_dim;
   View rows, context;
   project(x, scratch, rows, context);
-  for (const Sequence& s : sequences)
-    for (int64_t i = 0; i < s.q_len; ++i)
-      std::copy_n(rows.at<float>(s.q_begin + i, width), 2 * width,
-                  cache.at<float>(s.k_begin + s.k_len - s.q_len + i));
-  attend_rows(rows, cache, 0, *encoding, heads, head_dim, sequences, true, context);
+  const View k = heads_of(rows, width, heads, head_dim);
+  const View v = heads_of(rows, 2 * width, heads, head_dim);
+  for (const Sequence& s : sequences) {
+    copy_rows(k, s.q_begin, s.q_len, keys, s.k_begin + s.k_len - s.q_len);
+    copy_rows(v, s.q_begin, s.q_len, values, s.k_begin + s.k_len - s.q_len);
+  }
+  attend_unscaled(heads_of(rows, 0, heads, head_dim), keys, values, *encoding, sequences, true,
+                  heads_of(context, 0, heads, head_dim));
   output.run(context, y, {.residual = x});
 }
 
@@ -67,7 +70,9 @@ void T5CrossAttention::run(const ConstView& x, std::span<const Sequence> sequenc
   const View q = view(wide.at<float>(), {tokens, width});
   const View context = view(wide.at<float>(tokens), {tokens, width});
   query.run(normed(norm, x, scratch), q);
-  attend_rows(q, kv, 0, *encoding, heads, head_dim, sequences, false, context);
+  attend_unscaled(heads_of(q, 0, heads, head_dim), heads_of(kv, 0, heads, head_dim),
+                  heads_of(kv, width, heads, head_dim), *encoding, sequences, false,
+                  heads_of(context, 0, heads, head_dim));
   output.run(context, y, {.residual = x});
 }
 

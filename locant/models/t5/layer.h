@@ -27,10 +27,10 @@ struct T5SelfAttention {
   void run(const ConstView& x, std::span<const Sequence> sequences, EncoderScratch& scratch,
            const View& y) const;
 
-  // Causal, with keys and values in `cache` (rows, 2·H·d): those of x are written there first,
-  // where the sequences say that their last keys are.
-  void run_cached(const ConstView& x, std::span<const Sequence> sequences, const View& cache,
-                  EncoderScratch& scratch, const View& y) const;
+  // Causal, with keys and values (1, H, rows, d) of tokens before: those of x are written there
+  // first, where the sequences say that their last keys are.
+  void run_cached(const ConstView& x, std::span<const Sequence> sequences, const View& keys,
+                  const View& values, EncoderScratch& scratch, const View& y) const;
 
  private:
   void project(const ConstView& x, EncoderScratch& scratch, View& qkv_rows, View& context) const;

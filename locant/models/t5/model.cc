@@ -93,10 +93,12 @@ Tensor T5Model::encode(const Batch& batch, Workspace& work) const {
 // The encoder's rows as the decoder's layers want them, and no tokens yet.
 T5Model::Memory T5Model::remember(const Batch& batch, Workspace& work) const {
   const Tensor encoded = encode(batch, work);
-  Memory memory;
-  memory.encoded = batch.sequences;
-  memory.lengths.assign(batch.sequences.size(), 0);
-  memory.self.resize(parts_.decoder.size());
+  const auto count = static_cast<int64_t>(batch.sequences.size());
+  Memory memory{
+      .self = KvCache(info().decoder_layers, count, info().heads, parts_.config.head_dim, false),
+      .lengths = std::vector<int64_t>(batch.sequences.size()),
+      .cross = {},
+      .encoded = batch.sequences};
   for (const T5DecoderLayer& layer : parts_.decoder) {
     const Linear& project = layer.cross.key_value;
     memory.cross.emplace_back(DType::f32,
@@ -106,55 +108,40 @@ T5Model::Memory T5Model::remember(const Batch& batch, Workspace& work) const {
   return memory;
 }
 
-// Doubles the room, so that each token is moved a few times at most.
-void T5Model::make_room(Memory& memory, int64_t tokens) const {
-  if (tokens <= memory.capacity) return;
-  const int64_t capacity = std::max(tokens, 2 * memory.capacity);
-  const auto count = static_cast<int64_t>(memory.lengths.size());
-  const int64_t width = 2 * info().heads * parts_.config.head_dim;
-  for (Tensor& rows : memory.self) {
-    Tensor larger(DType::f32, {count * capacity, width});
-    for (int64_t n = 0; n < count; ++n)
-      if (memory.lengths[n] > 0)
-        std::copy_n(rows.view().at<float>(n * memory.capacity), memory.lengths[n] * width,
-                    larger.view().at<float>(n * capacity));
-    rows = std::move(larger);
-  }
-  memory.capacity = capacity;
-}
-
 // -> (tokens, D), after the last norm; the tokens are part of the memory then.
 Tensor T5Model::decode(std::span<const Next> next, Memory& memory, Workspace& work) const {
   const int64_t width = info().hidden_size;
   if (next.empty()) return Tensor(DType::f32, {0, width});
-  int64_t most = 0;
-  for (const Next& tokens : next)
-    most =
-        std::max(most, memory.lengths[tokens.sequence] + static_cast<int64_t>(tokens.ids.size()));
-  make_room(memory, most);
+  // Sequences that have no next token have ended.
+  std::vector<int64_t> lengths(memory.lengths.size());
+  for (const auto& [n, tokens] : next)
+    lengths[n] = memory.lengths[n] + static_cast<int64_t>(tokens.size());
+  memory.self.reserve(lengths);
   std::vector<int64_t> ids;
   std::vector<Sequence> self, cross;
   for (const auto& [n, tokens] : next) {
-    const auto count = static_cast<int64_t>(tokens.size());
-    const int64_t begin = static_cast<int64_t>(ids.size()), past = memory.lengths[n];
+    const auto begin = static_cast<int64_t>(ids.size()),
+               count = static_cast<int64_t>(tokens.size());
     ids.insert(ids.end(), tokens.begin(), tokens.end());
     self.push_back({.q_begin = begin,
                     .q_len = count,
-                    .k_begin = n * memory.capacity,
-                    .k_len = past + count,
-                    .q_start = past});
+                    .k_begin = memory.self.begin(n),
+                    .k_len = lengths[n],
+                    .q_start = memory.lengths[n]});
     cross.push_back({.q_begin = begin,
                      .q_len = count,
                      .k_begin = memory.encoded[n].k_begin,
                      .k_len = memory.encoded[n].k_len});
-    memory.lengths[n] += count;
   }
+  memory.lengths = std::move(lengths);
   const auto count = static_cast<int64_t>(ids.size());
   Pair x{work.a.take(count, width), work.b.take(count, width)};
   gather_rows(parts_.words, ids, false, x.now);
   for (size_t n = 0; n < parts_.decoder.size(); ++n) {
     const T5DecoderLayer& layer = parts_.decoder[n];
-    layer.self.run_cached(x.now, self, memory.self[n].view(), work.scratch, x.next);
+    const auto number = static_cast<int64_t>(n);
+    layer.self.run_cached(x.now, self, memory.self.keys(number), memory.self.values(number),
+                          work.scratch, x.next);
     x.turn();
     layer.cross.run(x.now, cross, memory.cross[n].view(), work.scratch, x.next);
     x.turn();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "locant/models/batch.h"
+#include "locant/models/kv_cache.h"
 #include "locant/models/model.h"
 #include "locant/models/source.h"
 #include "locant/models/t5/config.h"
@@ -46,18 +47,16 @@ class T5Model final : public Model {
     std::span<const int64_t> ids;
   };
 
-  // Keys and values of the decoder's sequences, by layer.
+  // What the decoder's layers look back on.
   struct Memory {
-    int64_t capacity = 0;           // tokens of a sequence that there is room for
-    std::vector<int64_t> lengths;   // (N) tokens that are there
-    std::vector<Tensor> self;       // (N·capacity, 2·H·d)
-    std::vector<Tensor> cross;      // (encoder's rows, 2·H·d)
+    KvCache self;
+    std::vector<int64_t> lengths;   // (N) tokens in it; 0: none yet, or the sequence has ended
+    std::vector<Tensor> cross;      // by layer, (encoder's rows, 2·H·d)
     std::vector<Sequence> encoded;  // the encoder's rows of each sequence
   };
 
   Tensor encode(const Batch& batch, Workspace& work) const;
   Memory remember(const Batch& batch, Workspace& work) const;
-  void make_room(Memory& memory, int64_t tokens) const;
   Tensor decode(std::span<const Next> next, Memory& memory, Workspace& work) const;
   Tensor logits(const ConstView& hidden) const;
 
