@@ -229,14 +229,15 @@ def test_folders_that_transformers_5_saves(tmp_path):
     assert answers(tmp_path, *texts_of(TEXTS))[0] == expected
 
 
-def test_deberta_reads_texts_by_sentencepiece(tmp_path):
+def deberta_folder(folder):
+    """A small DeBERTa-v3 with its spm.model -> PyPI's SentencePiece, and the model."""
     spm = pytest.importorskip("sentencepiece")
     spm.SentencePieceTrainer.train(
-        sentence_iterator=iter(SCRIPTS * 4), model_prefix=str(tmp_path / "spm"), vocab_size=400,
+        sentence_iterator=iter(SCRIPTS * 4), model_prefix=str(folder / "spm"), vocab_size=400,
         hard_vocab_limit=False, minloglevel=2, num_threads=1, pad_id=0, bos_id=1, eos_id=2,
         unk_id=3, pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]",
     )  # fmt: skip
-    processor = spm.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+    processor = spm.SentencePieceProcessor(model_file=str(folder / "spm.model"))
     config = hf.DebertaV2Config(
         vocab_size=processor.GetPieceSize() + 1, hidden_size=32, num_attention_heads=2,
         num_hidden_layers=2, intermediate_size=48, relative_attention=True, position_buckets=8,
@@ -244,7 +245,12 @@ def test_deberta_reads_texts_by_sentencepiece(tmp_path):
         share_att_key=True, norm_rel_ebd="layer_norm", id2label=NAMES,
     )  # fmt: skip
     model = randomize(hf.DebertaV2ForSequenceClassification(config))
-    model.save_pretrained(tmp_path)
+    model.save_pretrained(folder)
+    return processor, model
+
+
+def test_deberta_reads_texts_by_sentencepiece(tmp_path):
+    processor, model = deberta_folder(tmp_path)
     for text, line in zip(SCRIPTS, answers(tmp_path, *texts_of(SCRIPTS))[0], strict=True):
         ids = torch.tensor([[1, *processor.encode(text), 2]])
         with torch.no_grad():
