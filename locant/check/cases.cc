@@ -102,8 +102,9 @@ int64_t integer(const EncodingEntry& entry, int configuration, const std::string
 // That with the fewest numbers in its parameters, and then in a row.
 int smallest_configuration(const EncodingEntry& entry) {
   const auto size = [&](int configuration) {
+    const auto encoding = entry.make(entry.cases[configuration]);
     int64_t sum = 0;
-    for (const Parameter& parameter : entry.make(entry.cases[configuration])->parameters())
+    for (const Parameter& parameter : encoding->parameters())
       sum += std::accumulate(parameter.shape.begin(), parameter.shape.end(), int64_t{1},
                              std::multiplies<>());
     return std::pair(
