@@ -6,13 +6,14 @@ import sys
 
 import numpy as np
 import pytest
-import torch
-import transformers as hf
-from checkpoints import save
-from test_run_text import SMALL, TEXTS, Peer, deberta_folder, fifty_sentences
 from texts import SCRIPTS
 
 import locant
+
+torch = pytest.importorskip("torch")
+hf = pytest.importorskip("transformers")
+from checkpoints import save  # noqa: E402
+from test_run_text import SMALL, TEXTS, Peer, deberta_folder, fifty_sentences  # noqa: E402
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ import string
 
 import numpy as np
 import pytest
-import torch
-import transformers as hf
-from checkpoints import randomize
 from the_command import run_command
 from texts import SCRIPTS, WORDS
+
+torch = pytest.importorskip("torch")
+hf = pytest.importorskip("transformers")
+from checkpoints import randomize  # noqa: E402
 
 WORDPIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "old", "fox", "dog", "paris",
               "where", "is", "lazy", "##s", "?", ".", "é", *string.ascii_lowercase,
