@@ -11,7 +11,7 @@ from machine_peaks import CACHE
 
 RAGGED = "ragged"  # 16 texts of 8 to 512 tokens
 TINY = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "intermediate_size": 128, "vocab_size": 500}
+        "intermediate_size": 128, "vocab_size": 20000}
 
 
 def config_of(model: str):
@@ -56,7 +56,7 @@ def inputs(shape: str) -> tuple[np.ndarray, np.ndarray]:
     """ids and mask (B, L), int64."""
     lengths = lengths_of(shape)
     mask = (np.arange(lengths.max())[None] < lengths[:, None]).astype(np.int64)
-    return np.random.default_rng(0).integers(3, 500, mask.shape) * mask, mask
+    return np.random.default_rng(0).integers(3, 20000, mask.shape) * mask, mask
 
 
 # --- exported models -----------------------------------------------------------------------------

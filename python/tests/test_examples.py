@@ -1,5 +1,6 @@
 """examples/classify, built against the installed package, on a checkpoint."""
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -20,21 +21,23 @@ def run(*command, **options):
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def classify(tmp_path_factory):
-    """The program, by pkg-config."""
-    compiler = shutil.which("c++")
+def build(source, place):
+    """A program against what `cmake --install` puts into the folder `place`, by pkg-config."""
     if not PATH.is_file() or not all(map(shutil.which, ("c++", "cmake", "pkg-config"))):
         pytest.skip("needs a build folder, c++, cmake and pkg-config")
-    place = tmp_path_factory.mktemp("installed")
     run("cmake", "--install", PATH.parents[1], "--prefix", place / "prefix")
     (packages,) = place.glob("prefix/lib*/**/pkgconfig")
     if not (packages / "locant-text.pc").exists():
         pytest.skip("built without tokenizers")
-    flags = run("pkg-config", "--cflags", "--libs", "locant-text", env={"PKG_CONFIG_PATH": packages})
-    source = ROOT / "examples" / "classify" / "main.cc"
-    run(compiler, "-std=c++20", source, "-o", place / "classify", *flags.split())
-    return place / "classify"
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(packages)}
+    flags = run("pkg-config", "--cflags", "--libs", "locant-text", env=environment)
+    run("c++", "-std=c++20", source, "-o", place / "program", *flags.split())
+    return place / "program"
+
+
+@pytest.fixture(scope="module")
+def classify(tmp_path_factory):
+    return build(ROOT / "examples" / "classify" / "main.cc", tmp_path_factory.mktemp("installed"))
 
 
 def test_logits_are_hugging_face_s(classify, tmp_path):
