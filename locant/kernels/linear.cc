@@ -1,13 +1,12 @@
 #include "locant/kernels/linear.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 
 #include "locant/core/executor.h"
+#include "locant/core/memory.h"
 #include "locant/core/overlap.h"
 #include "locant/kernels/isa_dispatch.h"
 #include "locant/kernels/matmul_tile.h"
@@ -56,7 +55,6 @@ constexpr const char* kScope = "linear";
 constexpr int64_t kTileRows = 144;
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kItemsPerThread = 4;  // so that threads end together
-constexpr size_t kHugePage = size_t{2} << 20;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -68,9 +66,7 @@ float* allocate(size_t bytes) {
   bytes = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
   void* data = std::aligned_alloc(alignment, bytes);
   if (data == nullptr) throw std::bad_alloc();
-#if defined(MADV_HUGEPAGE)
-  if (alignment == kHugePage) static_cast<void>(madvise(data, bytes, MADV_HUGEPAGE));
-#endif
+  prefer_huge_pages(data, bytes);
   return static_cast<float*>(data);
 }
 

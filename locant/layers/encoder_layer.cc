@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "locant/core/memory.h"
 #include "locant/layers/attend.h"
 
 namespace locant::inline v0 {
@@ -31,6 +32,7 @@ View FloatBuffer::take(int64_t rows, int64_t cols) {
     size_ = 0;
     data_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(size));  // NOLINT
     size_ = size;
+    prefer_huge_pages(data_.get(), static_cast<size_t>(size) * sizeof(float));
   }
   return view(data_.get(), {rows, cols});
 }

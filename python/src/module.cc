@@ -11,6 +11,7 @@
 #include "gradients.h"
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
+#include "locant/core/memory.h"
 #include "locant/kernels/isa.h"
 #include "model.h"
 #include "openmp.h"
@@ -46,6 +47,12 @@ NB_MODULE(_locant, module) {
   module.def("num_threads", &locant::num_threads, "How many threads a call may use.");
   module.def("set_num_threads", &locant::set_num_threads, nb::arg("threads"),
              "Sets it, for the whole process; results do not depend on it.");
+  module.def(
+      "prefer_huge_pages",
+      [](uintptr_t address, size_t bytes) {
+        locant::prefer_huge_pages(reinterpret_cast<void*>(address), bytes);  // NOLINT
+      },
+      nb::arg("address"), nb::arg("bytes"), "For fresh memory that is about to be written.");
   module.def(
       "stats",
       [] {

@@ -72,12 +72,18 @@ def _check(q, k, v):
             )
 
 
+# numpy asks for huge pages from this size on; torch does not, and at 2048 tokens the faults of its
+# fresh gradients cost 6 % of forward and backward.
+_HUGE = 4 << 20
+
+
 def _empty(like, shape, side_by_side):
     """(B, H, L, d), in memory as it stands or as (B, L, H, d)."""
-    if not side_by_side:
-        return like.new_empty(shape)
     batch, heads, length, dim = shape
-    return like.new_empty((batch, length, heads, dim)).transpose(1, 2)
+    out = like.new_empty((batch, length, heads, dim) if side_by_side else shape)
+    if type(out) is torch.Tensor and out.nbytes >= _HUGE and out.device.type == "cpu":
+        _locant.prefer_huge_pages(out.data_ptr(), out.nbytes)
+    return out.transpose(1, 2) if side_by_side else out
 
 
 def _results(q, k, v, side_by_side):
