@@ -113,3 +113,18 @@ def test_a_bad_sequence_is_counted_from_its_batch(tmp_path):
     done = command(tmp_path, "--ids-file", "-", "--batch", 2, text="[1]\n[1]\n[1]\n[50]\n")
     assert done.returncode == 2
     assert "counted from sequence 2: [model] ids[1][0] is 50" in done.stderr
+
+
+def test_info_tells_what_a_model_is(folder):
+    info = locant.load(folder).info
+    done = subprocess.run(
+        [sys.executable, "-m", "locant", "info", str(folder), "--model", "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told = json.loads(done.stdout)["model"]
+    assert told.pop("labels") == info.labels
+    assert told == {name: getattr(info, name) for name in told} and len(told) == 9
+    done = subprocess.run([sys.executable, "-m", "locant", "info", str(folder), "--model"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert f"head          {info.head}\nencoding      {info.encoding}\n" in done.stdout
+    assert "longest text  any\n" in done.stdout
