@@ -69,9 +69,8 @@ void add_labels(std::span<const float> logits, const ModelInfo& info, LabelKind 
   answer["label"] = info.labels[order[0]];
   answer["probability"] = probabilities[order[0]];
   for (const size_t n : order)
-    answer["labels"].push_back({{"label", info.labels[n]},
-                                {"logit", logits[n]},
-                                {"probability", probabilities[n]}});
+    answer["labels"].push_back(
+        {{"label", info.labels[n]}, {"logit", logits[n]}, {"probability", probabilities[n]}});
 }
 
 void add_token_labels(const ConstView& logits, int64_t begin, const Query& query,
@@ -131,8 +130,8 @@ void add_span(const ModelOutput& out, int64_t begin, const Query& query, int64_t
   const ByteRange range = {query.encoded.bytes[from].begin, query.encoded.bytes[to].end};
   const Passage& passage = query.passage;
   answer["bytes"] = bytes_of(range);
-  answer["answer"] = (passage.pair ? *passage.pair : passage.text)
-                         .substr(range.begin, range.end - range.begin);
+  answer["answer"] =
+      (passage.pair ? *passage.pair : passage.text).substr(range.begin, range.end - range.begin);
 }
 
 void add_guesses(const ConstView& logits, int64_t begin, const Query& query, const Words& words,
@@ -233,11 +232,10 @@ ordered_json answer_of(const Results& results, size_t n, const Query& query, con
 
 std::string readable(const ordered_json& answer, const Query& query, size_t number,
                      const AnswerOptions& options) {
-  std::string out = fmt::format("{} {} ({} tokens{}): ", query.from_text ? "text" : "sequence",
-                                number, answer["tokens"].get<int64_t>(),
-                                query.encoded.cut > 0
-                                    ? fmt::format(", {} cut off", query.encoded.cut)
-                                    : "");
+  std::string out =
+      fmt::format("{} {} ({} tokens{}): ", query.from_text ? "text" : "sequence", number,
+                  answer["tokens"].get<int64_t>(),
+                  query.encoded.cut > 0 ? fmt::format(", {} cut off", query.encoded.cut) : "");
   if (answer.contains("embedding"))
     return out + readable_embedding(answer["embedding"].get<std::vector<float>>());
   if (answer.contains("value")) return out + fmt::format("{:.6g}", answer["value"].get<float>());

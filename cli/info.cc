@@ -86,9 +86,8 @@ void print(const ModelInfo& model) {
   fmt::print("head          {}\nencoding      {}\n", model.head, model.encoding);
   fmt::print("layers        {} of {} heads, width {}\n", model.layers, model.heads,
              model.hidden_size);
-  fmt::print("longest text  {}\n", model.max_length > 0
-                                       ? fmt::format("{} tokens", model.max_length)
-                                       : std::string("any"));
+  fmt::print("longest text  {}\n", model.max_length > 0 ? fmt::format("{} tokens", model.max_length)
+                                                        : std::string("any"));
   fmt::print("in memory     {} parameters, {} bytes\n", model.parameters, model.bytes);
   if (!model.labels.empty()) fmt::print("labels        {}\n", fmt::join(model.labels, ", "));
 }

@@ -42,8 +42,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A line on stderr every two seconds: on a terminal it overwrites itself, elsewhere the time between
-// lines grows, so that a log of hours stays short.
+// A line on stderr every two seconds: on a terminal it overwrites itself, elsewhere the time
+// between lines grows, so that a log of hours stays short.
 class Progress {
  public:
   explicit Progress(size_t total) : total_(total) {}
@@ -222,8 +222,9 @@ int run_model(const RunFlags& flags) {
 
 void add_query_options(CLI::App& command, QueryFlags& flags) {
   command.add_option("--text", flags.texts, "A text; may be repeated");
-  command.add_option("--pair", flags.pairs, "A second text behind the first: where a question's "
-                                            "answer is looked for");
+  command.add_option("--pair", flags.pairs,
+                     "A second text behind the first: where a question's "
+                     "answer is looked for");
   command.add_option("--file", flags.file, "A file with a text on each line; - is standard input");
   command.add_option("--jsonl", flags.jsonl,
                      "A file with {\"text\": ..., \"text_pair\": ...} on each line; - is standard "
@@ -232,7 +233,8 @@ void add_query_options(CLI::App& command, QueryFlags& flags) {
   command.add_option("--ids-file", flags.ids_file,
                      "JSON lines, [101,7592,102] or {\"ids\": [...], \"token_types\": [...]}; "
                      "- is standard input");
-  command.add_option("--max-length", flags.max_length, "Cut texts to so many tokens; else nothing is")
+  command
+      .add_option("--max-length", flags.max_length, "Cut texts to so many tokens; else nothing is")
       ->check(at_least(1));
 }
 
@@ -240,8 +242,9 @@ void add_query_options(CLI::App& command, QueryFlags& flags) {
 
 Command add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "run", "Run a checkpoint (BERT, RoBERTa, DeBERTa) on texts or token ids, and print what it "
-             "says: embeddings, labels, answers, guesses for [MASK]");
+      "run",
+      "Run a checkpoint (BERT, RoBERTa, DeBERTa) on texts or token ids, and print what it "
+      "says: embeddings, labels, answers, guesses for [MASK]");
   auto flags = std::make_shared<RunFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();
@@ -256,7 +259,8 @@ Command add_run(CLI::App& app) {
   command->add_option("--threads", flags->threads, "Threads; else all CPUs");
   command->add_flag("--normalize,!--no-normalize", flags->normalize,
                     "Embeddings of length 1 (they are unless --no-normalize)");
-  command->add_option("--top-k", flags->answers.top_k, "Guesses for a masked word; labels of a text")
+  command
+      ->add_option("--top-k", flags->answers.top_k, "Guesses for a masked word; labels of a text")
       ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--max-answer", flags->answers.max_answer, "Most tokens of an answer")

@@ -26,8 +26,9 @@ void for_each_line(const char* scope, const std::string& path,
 
 std::vector<Passage> read_text_lines(const char* scope, const std::string& path) {
   std::vector<Passage> out;
-  for_each_line(scope, path,
-                [&](const std::string& line, int64_t) { out.push_back({line, std::nullopt}); });
+  for_each_line(scope, path, [&](const std::string& line, int64_t) {
+    out.push_back({line, std::nullopt});
+  });
   return out;
 }
 

@@ -47,9 +47,8 @@ class Printer {
 
   void operator()(const Passage& passage) const {
     const EncodeOptions options = {.max_length = flags_.max_length, .special_tokens = !flags_.bare};
-    const Encoded encoded = passage.pair
-                                ? tokenizer_->encode(passage.text, *passage.pair, options)
-                                : tokenizer_->encode(passage.text, options);
+    const Encoded encoded = passage.pair ? tokenizer_->encode(passage.text, *passage.pair, options)
+                                         : tokenizer_->encode(passage.text, options);
     if (flags_.json) {
       const auto replace = nlohmann::json::error_handler_t::replace;
       fmt::print("{}\n", json_of(*tokenizer_, encoded).dump(-1, ' ', false, replace));
@@ -91,8 +90,8 @@ Command add_tokens(CLI::App& app) {
   command->add_option("--jsonl", flags->jsonl,
                       "A file with \"text\" or {\"text\": ..., \"text_pair\": ...} on each line; "
                       "- is standard input");
-  command->add_option("--max-length", flags->max_length,
-                      "Cut to so many tokens; says how many went")
+  command
+      ->add_option("--max-length", flags->max_length, "Cut to so many tokens; says how many went")
       ->check(at_least(1));
   command->add_flag("--bare", flags->bare, "Without [CLS] and [SEP]");
   command->add_flag("--json", flags->json, "For programs: one object a line, with byte ranges");

@@ -63,9 +63,9 @@ TEST(BadConfigs, KeysAndTypes) {
             "a must be a list of strings, got 1");
   EXPECT_EQ(complaint(R"({"a":{"b":"x"}})", [](const Config& c) { c.child("a").number("b"); }),
             "a.b must be a number, got 'x'");
-  EXPECT_EQ(complaint(R"({"a":[{},{"b":"x"}]})",
-                      [](const Config& c) { c.children("a")[1].number("b"); }),
-            "a[1].b must be a number, got 'x'");
+  EXPECT_EQ(
+      complaint(R"({"a":[{},{"b":"x"}]})", [](const Config& c) { c.children("a")[1].number("b"); }),
+      "a[1].b must be a number, got 'x'");
   EXPECT_EQ(complaint(R"({"a":[{},1]})", [](const Config& c) { c.children("a"); }),
             "a must be a list of objects, got 1");
   EXPECT_EQ(complaint(R"({"act":"gelu_x"})",

@@ -143,7 +143,8 @@ TEST(BadVocabularies, OfTokenizerJson) {
   EXPECT_EQ(with(tokenizer_json("{}", bert)), config + "model.vocab is empty");
   EXPECT_EQ(with(tokenizer_json(R"({"a":0,"b":-2})", bert)),
             config + "model.vocab.b must be an integer from 0 to 16777215, got -2");
-  EXPECT_EQ(with(tokenizer_json(R"({"a":0,"b":0})", bert)), config + "model.vocab.b has the id of 'a'");
+  EXPECT_EQ(with(tokenizer_json(R"({"a":0,"b":0})", bert)),
+            config + "model.vocab.b has the id of 'a'");
   EXPECT_EQ(with(tokenizer_json(kJsonVocabulary, bert, "NFC")),
             config +
                 "normalizer is a NFC, but only BertNormalizer is known; make ids with Python's "

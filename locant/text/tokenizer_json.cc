@@ -30,7 +30,8 @@ std::string template_text(const Config& processor, const char* key) {
 // [CLS] A [SEP] and [CLS] A [SEP] B [SEP], the second text and its [SEP] of type 1.
 void require_bert_template(const Config& file) {
   const Config processor = file.child("post_processor");
-  if (processor.choice("type", {"TemplateProcessing", "BertProcessing"}) == "BertProcessing") return;
+  if (processor.choice("type", {"TemplateProcessing", "BertProcessing"}) == "BertProcessing")
+    return;
   const std::string single = template_text(processor, "single");
   const std::string pair = template_text(processor, "pair");
   const size_t a = single.find(":0 A:0 ");

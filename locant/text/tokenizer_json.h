@@ -15,8 +15,8 @@ struct WordPieceFile {
   bool lower_case = true, split_chinese = true, strip_accents = true;
 };
 
-// What kind of vocabulary the folder's tokenizer.json holds: "WordPiece", "Unigram", "BPE"; empty if
-// there is no such file.
+// What kind of vocabulary the folder's tokenizer.json holds: "WordPiece", "Unigram", "BPE"; empty
+// if there is no such file.
 std::string tokenizer_json_model(const std::string& dir);
 
 // Fails by name on every part that BERT's tokenizer does not have: another normalizer, another way
