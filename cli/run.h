@@ -3,8 +3,8 @@
 
 namespace locant::cli {
 
-// locant list | check | bench | shift | isa | info | run, and tokens in builds with locant/text.
-// argv[0] is not looked at; returns the exit code.
+// locant list | check | bench | shift | show | isa | info | run, and tokens in builds with
+// locant/text. argv[0] is not looked at; returns the exit code.
 int run(int argc, const char* const* argv);
 
 }  // namespace locant::cli
