@@ -137,7 +137,7 @@ void add_span(const ModelOutput& out, int64_t begin, const Query& query, int64_t
 void add_guesses(const ConstView& logits, int64_t begin, const Query& query, const Words& words,
                  int64_t top_k, ordered_json& answer) {
   const std::vector<int64_t>& ids = query.encoded.ids;
-  if (!query.from_text) {
+  if (!query.from_text || words.mask < 0) {
     for (int64_t row = begin; row < begin + std::ssize(ids); ++row) {
       const auto values = row_of(logits, row);
       answer["best"].push_back(std::max_element(values.begin(), values.end()) - values.begin());

@@ -46,7 +46,7 @@ struct Results {
 //   token_classification     labels: [{token, label, probability, bytes}]
 //   question_answering       answer, probability, no_answer, first and last token, bytes
 //   masked_lm                masks: [{position, guesses: [{token, id, probability}]}]; of plain
-//                            ids, the best id at each token
+//                            ids, the best id at each token, as for causal_lm
 nlohmann::ordered_json answer_of(const Results& results, size_t n, const Query& query,
                                  const ModelInfo& info, const Words& words,
                                  const AnswerOptions& options);

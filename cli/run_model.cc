@@ -16,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/npy.h"
 #include "cli/queries.h"
+#include "cli/run_generate.h"
 #include "cli/validators.h"
 #include "locant/core/error.h"
 #include "locant/core/executor.h"
@@ -33,6 +34,7 @@ struct RunFlags {
   QueryFlags queries;
   LoadOptions load;
   AnswerOptions answers;
+  GenerateFlags generate;
   int64_t batch = 16;
   int threads = 0;
   bool normalize = true, json = false, raw = false;
@@ -138,6 +140,7 @@ class Run {
   }
 
   void operator()() {
+    if (flags_.generate.count > 0) return generate();
     Progress progress(questions_.size());
     for (size_t done = 0; done < questions_.size();) {
       const std::vector<Query> batch = next_batch(done);
@@ -153,11 +156,20 @@ class Run {
   }
 
  private:
+  void generate() const {
+    require(!questions_.from_text, "run",
+            "--generate continues token ids: give --ids or --ids-file");
+    GenerateFlags flags = flags_.generate;
+    flags.json = flags_.json;
+    flags.batch = flags_.batch;
+    run_generate(*model_, questions_.sequences.ids, flags);
+  }
+
   // --batch sequences, or fewer where the logits of every token over the vocabulary grow large.
   std::vector<Query> next_batch(size_t begin) const {
     constexpr int64_t kMostLogits = int64_t{1} << 26;
-    const int64_t most =
-        info_.head == "masked_lm" ? kMostLogits / std::max<int64_t>(info_.vocab_size, 1) : 0;
+    const bool language = info_.head == "masked_lm" || info_.head == "causal_lm";
+    const int64_t most = language ? kMostLogits / std::max<int64_t>(info_.vocab_size, 1) : 0;
     const size_t end = std::min(questions_.size(), begin + static_cast<size_t>(flags_.batch));
     std::vector<Query> batch;
     int64_t tokens = 0;
@@ -243,15 +255,15 @@ void add_query_options(CLI::App& command, QueryFlags& flags) {
 Command add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a checkpoint (BERT, RoBERTa, DeBERTa) on texts or token ids, and print what it "
-      "says: embeddings, labels, answers, guesses for [MASK]");
+      "Run a checkpoint (BERT, RoBERTa, DeBERTa, Llama) on texts or token ids, and print what it "
+      "says: embeddings, labels, answers, guesses for [MASK], a continuation");
   auto flags = std::make_shared<RunFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();
   add_query_options(*command, flags->queries);
   command->add_option("--head", flags->load.head,
-                      "base, masked_lm, sequence_classification, token_classification or "
-                      "question_answering; else as config.json says");
+                      "base, masked_lm, sequence_classification, token_classification, "
+                      "question_answering or causal_lm; else as config.json says");
   command->add_option("--mask-decoder", flags->load.mask_decoder,
                       "DeBERTa's masked language model: auto, enhanced or plain");
   command->add_option("--batch", flags->batch, "Sequences per call, packed: nothing is padded")
@@ -273,6 +285,7 @@ Command add_run(CLI::App& app) {
   command->add_option("--npy", flags->npy,
                       "Write embeddings or logits to PREFIX.name.npy, rows of all sequences one "
                       "after the other");
+  add_generate_options(*command, flags->generate);
   return [flags] { return run_model(*flags); };
 }
 

@@ -62,17 +62,23 @@ TEST(Linear, IsThePlainProductOnEveryIsa) {
     for (const auto& [m, n, k] : kSizes)
       for (const Activation activation : kActivations) {
         const auto x = random_values(m * k, 1), w = random_values(n * k, 2),
-                   b = random_values(n, 3), r = random_values(m * n, 4);
+                   b = random_values(n, 3), r = random_values(m * n, 4),
+                   f = random_values(m * n, 5);
         const Linear layer(view(w.data(), {n, k}), view(b.data(), {n}));
         std::vector<float> y(static_cast<size_t>(m * n), 12345.0f);
+        // Every other activation with a gate.
+        const bool gated = static_cast<int>(activation) % 2 == 1;
         layer.run(view(x.data(), {m, k}), view(y.data(), {m, n}),
-                  {.activation = activation, .residual = view(r.data(), {m, n})});
+                  {.activation = activation,
+                   .factor = gated ? ConstView(view(f.data(), {m, n})) : ConstView{},
+                   .residual = view(r.data(), {m, n})});
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < n; ++j) {
             double sum = b[j];
             for (int64_t t = 0; t < k; ++t)
               sum += static_cast<double>(x[i * k + t]) * w[j * k + t];
-            const double expected = applied(activation, sum) + r[i * n + j];
+            const double expected =
+                applied(activation, sum) * (gated ? f[i * n + j] : 1.0) + r[i * n + j];
             // The slope of no activation exceeds 1.2.
             ASSERT_NEAR(y[i * n + j], expected, 4e-7 * static_cast<double>(k) + 1e-6)
                 << name << " " << m << "x" << n << "x" << k << " at " << i << ", " << j;
@@ -134,7 +140,9 @@ TEST(Linear, ArgumentsAreCheckedByName) {
   EXPECT_EQ(message_of([&] { layer.run(view(data.data(), {3, 2}), y); }),
             "[linear] shapes must be (M, K), (N, K) and (M, N), got (3, 2), (4, 3) and (2, 4)");
   EXPECT_EQ(message_of([&] { layer.run(x, view(data.data(), {2, 4})); }),
-            "[linear] y overlaps x or residual in memory");
+            "[linear] y overlaps x, factor or residual in memory");
+  EXPECT_EQ(message_of([&] { layer.run(x, y, {.factor = view(data.data(), {2, 3})}); }),
+            "[linear] factor is (2, 3) but y is (2, 4)");
 }
 
 TEST(LayerNorm, IsThePlainFormulaOnEveryIsa) {
@@ -168,6 +176,30 @@ TEST(LayerNorm, IsThePlainFormulaOnEveryIsa) {
                         n == 1 ? 2e-3 : 3e-5)
                 << name << " width " << n << " row " << i;
         }
+      }
+    }
+  }
+  set_isa("best");
+}
+
+TEST(RmsNorm, IsThePlainFormulaOnEveryIsa) {
+  constexpr int64_t M = 40;
+  for (const std::string& name : available_isas()) {
+    set_isa(name);
+    for (const int64_t n : {1, 3, 16, 33, 300}) {
+      auto x = random_values(M * n, 1);
+      for (float& value : x) value += 0.5f;  // a mean that must stay
+      const auto gamma = random_values(n, 3);
+      const RmsNorm norm{view(gamma.data(), {n}), 1e-3f};
+      std::vector<float> y(x.size());
+      norm.run(view(x.data(), {M, n}), view(y.data(), {M, n}));
+      for (int64_t i = 0; i < M; ++i) {
+        double squares = 0;
+        for (int64_t c = 0; c < n; ++c) squares += static_cast<double>(x[i * n + c]) * x[i * n + c];
+        const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-3);
+        for (int64_t c = 0; c < n; ++c)
+          ASSERT_NEAR(y[i * n + c], x[i * n + c] * scale * gamma[c], 3e-6)
+              << name << " width " << n << " row " << i;
       }
     }
   }

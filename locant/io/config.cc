@@ -1,6 +1,7 @@
 #include "locant/io/config.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "locant/core/error.h"
@@ -92,6 +93,12 @@ Config Config::parse(std::string_view text, const std::string& source) {
   return Config(std::move(node));
 }
 
+std::optional<Config> Config::beside(std::string_view name) const {
+  const std::string path = (std::filesystem::path(node_->source).parent_path() / name).string();
+  if (!is_file(path)) return std::nullopt;
+  return read(path);
+}
+
 bool Config::has(std::string_view key) const {
   return node_->find(key) != nullptr;
 }
@@ -134,6 +141,11 @@ std::string Config::text(std::string_view key) const {
 bool Config::is_text(std::string_view key) const {
   const json* value = node_->find(key);
   return value != nullptr && value->is_string();
+}
+
+bool Config::is_list(std::string_view key) const {
+  const json* value = node_->find(key);
+  return value != nullptr && value->is_array();
 }
 
 std::vector<std::string> Config::texts(std::string_view key) const {

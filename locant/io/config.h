@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,9 @@ class LOCANT_API Config {
   // The same from text; `source` stands for the path in messages.
   static Config parse(std::string_view text, const std::string& source);
 
+  // Another file of the same folder, if it is there.
+  std::optional<Config> beside(std::string_view name) const;
+
   bool has(std::string_view key) const;
   std::vector<std::string> keys() const;
 
@@ -39,8 +43,9 @@ class LOCANT_API Config {
   Config child(std::string_view key) const;
   std::vector<Config> children(std::string_view key) const;  // a list of objects
 
-  // Whether the value is text rather than, say, an object.
+  // Whether the value is text, or a list, rather than, say, an object.
   bool is_text(std::string_view key) const;
+  bool is_list(std::string_view key) const;
 
   // The text, which must be one of `choices`.
   std::string choice(std::string_view key, const std::vector<std::string>& choices) const;

@@ -1,4 +1,4 @@
-// A rectangle of y = activation(x·Wᵀ + b) + residual.
+// A rectangle of y = activation(x·Wᵀ + b)·factor + residual.
 
 #if defined(LOCANT_KERNELS_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_LINEAR_INL_H_
@@ -24,6 +24,40 @@ HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
+// How far ahead weights are asked for where few rows use them: then memory is the limit, and
+// hardware prefetchers stop at the ends of pages.
+constexpr size_t kWeightsAhead = 3072 / sizeof(float);
+
+// GemmPanel with rows of A that are contiguous, lda apart: the same sums in the same order.
+template <size_t kRows>
+HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
+                            const float* HWY_RESTRICT b, const float* init, ptrdiff_t ld_init,
+                            float* c, ptrdiff_t ldc) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kN = kLanes<float>;
+  constexpr size_t kLine = 64 / sizeof(float);
+  Vec<float> lo[kRows], hi[kRows];
+  Unroll<kRows>([&](auto r) HWY_ATTR {
+    lo[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init);
+    hi[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init + kN);
+  });
+  for (size_t t = 0; t < depth; ++t, b += 2 * kN) {
+    if (2 * kN >= kLine || t % (kLine / (2 * kN)) == 0) hwy::Prefetch(b + kWeightsAhead);
+    if constexpr (2 * kN > kLine) hwy::Prefetch(b + kWeightsAhead + kLine);
+    const Vec<float> b_lo = hn::Load(d, b), b_hi = hn::Load(d, b + kN);
+    Unroll<kRows>([&](auto r) HWY_ATTR {
+      const Vec<float> x =
+          hn::Set(d, a[static_cast<ptrdiff_t>(r) * lda + static_cast<ptrdiff_t>(t)]);
+      lo[r] = hn::MulAdd(x, b_lo, lo[r]);
+      hi[r] = hn::MulAdd(x, b_hi, hi[r]);
+    });
+  }
+  Unroll<kRows>([&](auto r) HWY_ATTR {
+    hn::StoreU(lo[r], d, c + static_cast<ptrdiff_t>(r) * ldc);
+    hn::StoreU(hi[r], d, c + static_cast<ptrdiff_t>(r) * ldc + kN);
+  });
+}
+
 class LinearKernel {
  public:
   LinearKernel(const ConstView& x, const PackedMatrix& w, const LinearOptions& options,
@@ -45,6 +79,9 @@ class LinearKernel {
 
  private:
   static constexpr int64_t kP = static_cast<int64_t>(kPanel<float>);
+
+  // So few that reading W takes longer than the products.
+  bool few_rows() const { return tile_.row_end - tile_.row_begin <= 8; }
 
   void run_block(int64_t t, int64_t depth, float* block) {
     const int64_t rows = tile_.row_end - tile_.row_begin;
@@ -78,8 +115,12 @@ class LinearKernel {
         std::copy_n(y + static_cast<ptrdiff_t>(r) * ldy, cols, c + r * kP);
       }
     const float* init = first ? w_.bias() + col : c;
+    const auto lda = static_cast<ptrdiff_t>(depth);
     WithRows(count, [&](auto rows) HWY_ATTR {
-      GemmPanel<rows>(depth, a, static_cast<ptrdiff_t>(depth), b, init, first ? 0 : ldc, c, ldc);
+      if (few_rows())
+        StreamPanel<rows>(depth, a, lda, b, init, first ? 0 : ldc, c, ldc);
+      else
+        GemmPanel<rows>(depth, a, lda, b, init, first ? 0 : ldc, c, ldc);
     });
     if (last) finish(row, count, col, cols, c, ldc);
     if (!whole)
@@ -87,7 +128,7 @@ class LinearKernel {
         std::copy_n(c + r * kP, cols, y + static_cast<ptrdiff_t>(r) * ldy);
   }
 
-  // c = activation(c) + residual
+  // c = activation(c)·factor + residual
   HWY_NOINLINE void finish(int64_t row, size_t count, int64_t col, int64_t cols, float* c,
                            ptrdiff_t ldc) const {
     const hn::ScalableTag<float> d;
@@ -98,17 +139,24 @@ class LinearKernel {
           float* at = c + static_cast<ptrdiff_t>(r) * ldc + e;
           hn::StoreU(Activate(options_.activation, hn::LoadU(d, at)), d, at);
         }
-    if (!options_.residual) return;
-    for (size_t r = 0; r < count; ++r) {
-      float* to = c + static_cast<ptrdiff_t>(r) * ldc;
-      const float* from = options_.residual.at<float>(row + static_cast<int64_t>(r), col);
-      if (cols == kP) {
-        for (size_t e = 0; e < kP; e += kN)
-          hn::StoreU(hn::Add(hn::LoadU(d, to + e), hn::LoadU(d, from + e)), d, to + e);
-      } else {
-        for (int64_t e = 0; e < cols; ++e) to[e] += from[e];
+    const auto combine = [&](const ConstView& with, auto&& f) HWY_ATTR {
+      for (size_t r = 0; r < count; ++r) {
+        float* to = c + static_cast<ptrdiff_t>(r) * ldc;
+        const float* from = with.at<float>(row + static_cast<int64_t>(r), col);
+        if (cols == kP) {
+          for (size_t e = 0; e < kP; e += kN)
+            hn::StoreU(f(hn::LoadU(d, to + e), hn::LoadU(d, from + e)), d, to + e);
+        } else {
+          const hn::CappedTag<float, 1> one;
+          for (int64_t e = 0; e < cols; ++e)
+            hn::StoreU(f(hn::LoadU(one, to + e), hn::LoadU(one, from + e)), one, to + e);
+        }
       }
-    }
+    };
+    if (options_.factor)
+      combine(options_.factor, [](auto a, auto b) HWY_ATTR { return hn::Mul(a, b); });
+    if (options_.residual)
+      combine(options_.residual, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
   }
 
   const ConstView& x_;  // (M, K)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "locant/core/executor.h"
 #include "locant/core/memory.h"
@@ -93,14 +94,15 @@ void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& optio
               x.shape[0] == y.shape[0],
           kScope, "shapes must be (M, K), (N, K) and (M, N), got ", shape_text(x), ", (", w.rows(),
           ", ", w.depth(), ") and ", shape_text(y));
-  const ConstView& residual = options.residual;
-  require(!residual || (residual.rank == 2 && residual.shape == y.shape), kScope, "residual is ",
-          shape_text(residual), " but y is ", shape_text(y));
-  for (const ConstView& view : {x, ConstView(y), residual})
+  const ConstView &factor = options.factor, &residual = options.residual;
+  for (const auto& [name, step] : {std::pair("factor", factor), std::pair("residual", residual)})
+    require(!step || (step.rank == 2 && step.shape == y.shape), kScope, name, " is ",
+            shape_text(step), " but y is ", shape_text(y));
+  for (const ConstView& view : {x, ConstView(y), factor, residual})
     require(!view || (view.dtype == DType::f32 && (view.strides[1] == 1 || view.shape[1] <= 1)),
-            kScope, "x, y and residual must be f32 with rows of contiguous elements");
-  require(!may_overlap(y, x) && !may_overlap(y, residual), kScope,
-          "y overlaps x or residual in memory");
+            kScope, "x, y, factor and residual must be f32 with rows of contiguous elements");
+  require(!may_overlap(y, x) && !may_overlap(y, factor) && !may_overlap(y, residual), kScope,
+          "y overlaps x, factor or residual in memory");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// y = activation(x·Wᵀ + b) + residual, with W packed once.
+// y = activation(x·Wᵀ + b)·factor + residual, with W packed once.
 #pragma once
 
 #include <algorithm>
@@ -58,10 +58,11 @@ class PackedMatrix {
 
 struct LinearOptions {
   Activation activation = Activation::none;
-  ConstView residual = {};  // (M, N), added after the activation
+  ConstView factor = {};    // (M, N), multiplied with the activation: gated layers
+  ConstView residual = {};  // (M, N), added at the end
 };
 
-// y (M, N) = activation(x (M, K)·Wᵀ + b) + residual; float32, rows of contiguous elements. Threaded;
+// y (M, N) = activation(x (M, K)·Wᵀ + b)·factor + residual; float32, rows of contiguous elements. Threaded;
 // the bits of a row depend neither on the number of threads nor on the other rows.
 void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options, const View& y);
 

@@ -19,7 +19,7 @@
 #define LOCANT_KERNELS_ROWS_CALL_
 namespace locant::inline v0 {
 
-// One row of layer_norm; residual may be null.
+// One row of layer_norm, or of rms_norm: then beta is null. residual may be null.
 struct NormRow {
   const float *x, *residual, *gamma, *beta;
   float* y;
@@ -65,7 +65,7 @@ void Normalize(const NormRow& row) {
     });
     return hn::GetLane(hn::SumOfLanes(d, sums)) + rest;
   };
-  const float mean = total(load) / count;
+  const float mean = row.beta == nullptr ? 0.0f : total(load) / count;
   const float variance = total([&](size_t c, auto d) HWY_ATTR {
                            const auto centred = hn::Sub(load(c, d), hn::Set(d, mean));
                            return hn::Mul(centred, centred);
@@ -74,8 +74,8 @@ void Normalize(const NormRow& row) {
   const float scale = 1.0f / std::sqrt(variance + row.eps);
   OverRow(row.width, [&](size_t c, auto d) HWY_ATTR {
     const auto unit = hn::Mul(hn::Sub(load(c, d), hn::Set(d, mean)), hn::Set(d, scale));
-    hn::StoreU(hn::MulAdd(unit, hn::LoadU(d, row.gamma + c), hn::LoadU(d, row.beta + c)), d,
-               row.y + c);
+    const auto shift = row.beta == nullptr ? hn::Zero(d) : hn::LoadU(d, row.beta + c);
+    hn::StoreU(hn::MulAdd(unit, hn::LoadU(d, row.gamma + c), shift), d, row.y + c);
   });
 }
 
@@ -121,35 +121,49 @@ void check_rows(const char* name, const ConstView& x) {
           name, " must be f32 (M, N) with rows of contiguous elements, got ", shape_text(x));
 }
 
-}  // namespace
+void check_weight(const char* name, const ConstView& weight, int64_t width) {
+  require(weight.rank == 1 && weight.shape[0] == width && weight.dtype == DType::f32 &&
+              (weight.strides[0] == 1 || weight.shape[0] <= 1),
+          kScope, name, " must be f32 (", width, "), got ", shape_text(weight));
+}
 
-void layer_norm(const ConstView& x, const ConstView& residual, const ConstView& gamma,
-                const ConstView& beta, float eps, const View& y) {
+// An empty beta makes it an rms_norm.
+void normalize(const ConstView& x, const ConstView& residual, const ConstView& gamma,
+               const ConstView& beta, float eps, const View& y) {
   check_rows("x", x);
   check_rows("y", y);
   if (residual) check_rows("residual", residual);
   require(y.shape == x.shape && (!residual || residual.shape == x.shape), kScope,
           "x, residual and y must have one shape, got ", shape_text(x), ", ", shape_text(residual),
           " and ", shape_text(y));
-  for (const ConstView& weight : {gamma, beta})
-    require(weight.rank == 1 && weight.shape[0] == x.shape[1] && weight.dtype == DType::f32 &&
-                (weight.strides[0] == 1 || weight.shape[0] <= 1),
-            kScope, "gamma and beta must be f32 (", x.shape[1], "), got ", shape_text(weight));
+  check_weight("gamma", gamma, x.shape[1]);
   const auto run = LOCANT_DISPATCH(Normalize);
   over_rows(x.shape[0], [&](int64_t row) {
     run({.x = x.at<float>(row),
          .residual = residual ? residual.at<float>(row) : nullptr,
          .gamma = gamma.at<float>(),
-         .beta = beta.at<float>(),
+         .beta = beta ? beta.at<float>() : nullptr,
          .y = y.at<float>(row),
          .width = static_cast<size_t>(x.shape[1]),
          .eps = eps});
   });
 }
 
+}  // namespace
+
+void layer_norm(const ConstView& x, const ConstView& residual, const ConstView& gamma,
+                const ConstView& beta, float eps, const View& y) {
+  check_weight("beta", beta, x.shape[1]);
+  normalize(x, residual, gamma, beta, eps, y);
+}
+
 void layer_norm(const ConstView& x, const ConstView& gamma, const ConstView& beta, float eps,
                 const View& y) {
   layer_norm(x, {}, gamma, beta, eps, y);
+}
+
+void rms_norm(const ConstView& x, const ConstView& gamma, float eps, const View& y) {
+  normalize(x, {}, gamma, {}, eps, y);
 }
 
 void activate(Activation activation, const View& x) {

@@ -15,6 +15,9 @@ void layer_norm(const ConstView& x, const ConstView& gamma, const ConstView& bet
 void layer_norm(const ConstView& x, const ConstView& residual, const ConstView& gamma,
                 const ConstView& beta, float eps, const View& y);
 
+// y = x/sqrt(mean(x²) + eps)·gamma for each row of x (M, N), without mean and beta; y may be x.
+void rms_norm(const ConstView& x, const ConstView& gamma, float eps, const View& y);
+
 // x = activation(x), in place.
 void activate(Activation activation, const View& x);
 

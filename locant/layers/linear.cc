@@ -25,7 +25,8 @@ int64_t Linear::bytes() const {
 }
 
 void Linear::run(const ConstView& x, const View& y, const LinearSteps& steps) const {
-  linear(x, *packed_, {.activation = steps.activation, .residual = steps.residual}, y);
+  linear(x, *packed_,
+         {.activation = steps.activation, .factor = steps.factor, .residual = steps.residual}, y);
 }
 
 void project(const ConstView& x, const ConstView& weight, const ConstView& bias, const View& out) {

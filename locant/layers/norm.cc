@@ -12,4 +12,8 @@ void LayerNorm::run(const ConstView& x, const ConstView& residual, const View& y
   layer_norm(x, residual, gamma, beta, eps, y);
 }
 
+void RmsNorm::run(const ConstView& x, const View& y) const {
+  rms_norm(x, gamma, eps, y);
+}
+
 }  // namespace locant::inline v0

@@ -19,26 +19,19 @@ constexpr std::pair<HeadKind, const char*> kHeads[] = {
     {HeadKind::token_classification, "token_classification"},
     {HeadKind::question_answering, "question_answering"}};
 
-// What the class names of Hugging Face end with.
-constexpr std::pair<HeadKind, const char*> kClasses[] = {
-    {HeadKind::base, "Model"},
-    {HeadKind::masked_lm, "ForMaskedLM"},
-    {HeadKind::masked_lm, "ForPreTraining"},
-    {HeadKind::sequence_classification, "ForSequenceClassification"},
-    {HeadKind::token_classification, "ForTokenClassification"},
-    {HeadKind::question_answering, "ForQuestionAnswering"}};
+constexpr HeadName kClasses[] = {{"base", "Model"},
+                                 {"masked_lm", "ForMaskedLM"},
+                                 {"masked_lm", "ForPreTraining"},
+                                 {"sequence_classification", "ForSequenceClassification"},
+                                 {"token_classification", "ForTokenClassification"},
+                                 {"question_answering", "ForQuestionAnswering"}};
 
 constexpr std::pair<const char*, Activation> kActivations[] = {
-    {"gelu", Activation::gelu},
-    {"gelu_new", Activation::gelu_tanh},
-    {"gelu_fast", Activation::gelu_tanh},
-    {"gelu_pytorch_tanh", Activation::gelu_tanh},
-    {"relu", Activation::relu},
-    {"tanh", Activation::tanh},
-    {"silu", Activation::silu},
-    {"swish", Activation::silu},
-    {"sigmoid", Activation::sigmoid},
-    {"linear", Activation::none}};
+    {"gelu", Activation::gelu},           {"gelu_new", Activation::gelu_tanh},
+    {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
+    {"relu", Activation::relu},           {"tanh", Activation::tanh},
+    {"silu", Activation::silu},           {"swish", Activation::silu},
+    {"sigmoid", Activation::sigmoid},     {"linear", Activation::none}};
 
 Tensor run_linear(const Linear& layer, const ConstView& x, Activation activation) {
   Tensor out(DType::f32, {x.shape[0], layer.outputs()});
@@ -97,25 +90,35 @@ const char* name_of(HeadKind kind) {
   return "";
 }
 
-HeadKind head_of(const Config& config, const LoadOptions& options) {
+std::string head_name(const Config& config, const LoadOptions& options,
+                      std::span<const HeadName> known) {
   if (!options.head.empty()) {
-    std::string known;
-    for (const auto& [kind, name] : kHeads) {
-      if (options.head == name) return kind;
-      known += (known.empty() ? "" : ", ") + std::string(name);
+    std::vector<std::string> names;
+    for (const HeadName& head : known) {
+      if (options.head == head.name) return head.name;
+      if (names.empty() || names.back() != head.name) names.emplace_back(head.name);
     }
-    fail("load", "head must be one of ", known, ", got '", options.head, "'");
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    fail("load", "head must be one of ", text, ", got '", options.head, "'");
   }
-  if (!config.has("architectures")) return HeadKind::base;
+  if (!config.has("architectures")) return known[0].name;
   const std::vector<std::string> architectures = config.texts("architectures");
-  if (architectures.empty()) return HeadKind::base;
-  for (const auto& [kind, ending] : kClasses)
-    if (architectures[0].ends_with(ending)) return kind;
-  std::string known;
-  for (const auto& [_, ending] : kClasses)
-    known.append(known.empty() ? "..." : ", ...").append(ending);
-  config.reject("architectures", "names '" + architectures[0] + "', but known are " + known +
+  if (architectures.empty()) return known[0].name;
+  std::string text;
+  for (const HeadName& head : known) {
+    if (architectures[0].ends_with(head.ending)) return head.name;
+    text.append(text.empty() ? "..." : ", ...").append(head.ending);
+  }
+  config.reject("architectures", "names '" + architectures[0] + "', but known are " + text +
                                      "; a head can be chosen when loading");
+}
+
+HeadKind head_of(const Config& config, const LoadOptions& options) {
+  const std::string name = head_name(config, options, kClasses);
+  return std::find_if(std::begin(kHeads), std::end(kHeads),
+                      [&](const auto& head) { return name == head.second; })
+      ->first;
 }
 
 std::vector<std::string> labels_of(const Config& config) {
@@ -127,8 +130,8 @@ std::vector<std::string> labels_of(const Config& config) {
       size_t index = labels.size();
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
       if (error != std::errc() || end != key.data() + key.size() || index >= labels.size())
-        config.reject("id2label", "must have the keys 0 to " +
-                                      std::to_string(labels.size() - 1) + ", got '" + key + "'");
+        config.reject("id2label", "must have the keys 0 to " + std::to_string(labels.size() - 1) +
+                                      ", got '" + key + "'");
       labels[index] = names.text(key);
     }
     if (labels.empty()) config.reject("id2label", "is empty");

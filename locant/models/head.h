@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,17 @@ struct Head {
 // "masked_lm" and the like.
 const char* name_of(HeadKind kind);
 
-// The head that the options ask for, or the architectures of config.json, or base.
+// A head by its name, and by what the class names of Hugging Face end with.
+struct HeadName {
+  const char* name;
+  const char* ending;
+};
+
+// Name of the head that the options ask for, or the architectures of config.json, or the first.
+std::string head_name(const Config& config, const LoadOptions& options,
+                      std::span<const HeadName> known);
+
+// The same for encoders.
 HeadKind head_of(const Config& config, const LoadOptions& options);
 
 // Labels of a classifier: names of id2label in order of their numbers, else LABEL_0, LABEL_1, ...

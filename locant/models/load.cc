@@ -6,6 +6,7 @@
 #include "locant/models/bert/bert.h"
 #include "locant/models/deberta/deberta.h"
 #include "locant/models/encoder_model.h"
+#include "locant/models/llama/llama.h"
 #include "locant/models/model.h"
 
 namespace locant::inline v0 {
@@ -30,6 +31,11 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"camembert", encoder<build_bert>},
     {"deberta", encoder<build_deberta>},
     {"deberta-v2", encoder<build_deberta>},
+    {"llama", build_llama},
+    {"mistral", build_llama},
+    {"qwen2", build_llama},
+    {"qwen3", build_llama},
+    {"phi3", build_llama},
 };
 
 Build family_of(const Config& config) {
@@ -50,6 +56,7 @@ std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& opt
   const Build build = family_of(config);
   const Weights weights = Weights::open(dir);
   weights.ignore("position_ids");
+  weights.ignore("rotary_emb.inv_freq");
   static_cast<void>(build(config, options, Source(weights, true, std::make_shared<ModelStorage>())));
   weights.require_complete();
   const auto model =

@@ -57,12 +57,22 @@ struct LoadOptions {
   std::string mask_decoder = "auto";
 };
 
+inline constexpr int64_t kNeverStop = -1;  // no token's id
+
 struct GenerateOptions {
   int64_t max_new_tokens = 32;
-  std::vector<int64_t> stop = {};  // a sequence ends after one of these; empty: as the config says
+  // A sequence ends after one of these; empty: as the checkpoint says; {kNeverStop}: after none.
+  std::vector<int64_t> stop = {};
   double temperature = 0;          // 0: greedy, the token of the largest logit
   double top_p = 1;                // draw from the likeliest tokens that hold this much probability
   uint64_t seed = 0;
+  // Number of the call's first sequence: draws are a function of seed, sequence and step.
+  int64_t first_sequence = 0;
+  // Rotations that change with the length of a text (dynamic NTK beyond L0, LongRoPE at L0) change
+  // what all its tokens are to each other. True: the text goes through the model anew, so that every
+  // token is that of the full forward. False: only the cached keys are turned anew, which is the same
+  // in a model of one layer, and much faster where every token changes the rotation.
+  bool exact = true;
   // Called with each new token as it comes; a sequence for which it returns false ends there.
   std::function<bool(int64_t sequence, int64_t token)> on_token = {};
 };

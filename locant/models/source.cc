@@ -83,6 +83,10 @@ LayerNorm Source::norm(std::string_view prefix, int64_t width, double eps) const
           .eps = static_cast<float>(eps)};
 }
 
+RmsNorm Source::rms_norm(std::string_view prefix, int64_t width, double eps) const {
+  return {.gamma = scope(prefix).copy("weight", {width}), .eps = static_cast<float>(eps)};
+}
+
 std::shared_ptr<ModelStorage> Source::finish(ModelInfo& info) const {
   info.parameters = storage_->parameters;
   info.bytes = storage_->bytes;

@@ -45,6 +45,9 @@ class Source {
 
   LayerNorm norm(std::string_view prefix, int64_t width, double eps) const;
 
+  // Of prefix + "weight" alone.
+  RmsNorm rms_norm(std::string_view prefix, int64_t width, double eps) const;
+
   // A matrix that is read by rows: in place in the mapped file if it is stored as float32.
   ConstView table(std::string_view name, int64_t rows, int64_t width) const;
 

@@ -1,5 +1,6 @@
 """Checkpoints as Hugging Face writes them, run in C++."""
 
+import operator
 import os
 import sys
 from typing import Any, NamedTuple
@@ -78,6 +79,49 @@ class Model:
             }
         )
 
+    def generate(
+        self,
+        input_ids,
+        attention_mask=None,
+        *,
+        max_new_tokens=32,
+        temperature=0.0,
+        top_p=1.0,
+        seed=0,
+        stop=None,
+        stream=None,
+        exact=True,
+    ):
+        """The new tokens of each sequence, its stop token included: a list of lists of ints.
+
+        input_ids       as for a call; sequences of any lengths, each with its own positions
+        max_new_tokens  at most so many for each sequence
+        temperature     0: the token of the largest logit; else a draw from softmax(logits / it)
+        top_p           draw from the likeliest tokens that hold this much probability
+        seed            draws are a function of the seed, the sequence's number and the step
+        stop            token ids that end a sequence; None: as the checkpoint says; (): none
+        stream          called as stream(sequence, token) with each token as it comes; a sequence
+                        for which it returns False ends there
+        exact           for rotations that change with the length (dynamic NTK beyond L0, LongRoPE at
+                        L0): True computes a text anew when its rotation changes, so that every token
+                        is that of the full forward; False only turns its cached keys anew, which is
+                        much faster with dynamic NTK, and the same in models of one layer
+
+        Tokens of a sequence depend neither on padding nor on the others.
+        """
+        ids, lengths = _Batch(input_ids, attention_mask, None).arguments[:2]
+        return self._model.generate(
+            ids,
+            lengths,
+            operator.index(max_new_tokens),
+            float(temperature),
+            float(top_p),
+            operator.index(seed),
+            _stop_tokens(stop),
+            stream,
+            bool(exact),
+        )
+
     def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
         """Sentence embeddings (B, D): the mean of each sequence's last_hidden_state, of length 1
         unless normalize is false. For models with the head "base"."""
@@ -124,11 +168,11 @@ class Model:
 
 
 def load(path, head=None, mask_decoder="auto"):
-    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3.
+    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, Llama, Mistral, Qwen2, Qwen3, Phi-3.
 
     path            of the folder, with config.json and model.safetensors (or its shards)
-    head            "base", "masked_lm", "sequence_classification", "token_classification" or
-                    "question_answering"; None: as config.json says
+    head            "base", "masked_lm", "sequence_classification", "token_classification",
+                    "question_answering" or "causal_lm"; None: as config.json says
     mask_decoder    DeBERTa's masked language model: "enhanced", "plain" (as Hugging Face computes
                     it), or "auto": enhanced if the checkpoint has absolute positions for it
 
@@ -252,6 +296,14 @@ def _texts(texts, name):
         if not isinstance(text, str):
             raise TypeError(f"[model] {name}[{n}] must be a text, got {type(text).__name__}")
     return texts
+
+
+def _stop_tokens(stop):
+    """None stays None: the checkpoint's own."""
+    if stop is None:
+        return None
+    tokens = _integers(np.atleast_1d(stop), "stop", 1)
+    return tokens if len(tokens) else np.array([_locant.NEVER_STOP])
 
 
 def _joined(rows):

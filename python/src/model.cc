@@ -70,6 +70,29 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
   return result;
 }
 
+// stream(sequence, token), or None; what it returns ends the sequence if it is False.
+std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids, nb::handle lengths,
+                                           int64_t max_new_tokens, double temperature, double top_p,
+                                           uint64_t seed, nb::handle stop, nb::object stream,
+                                           bool exact) {
+  ModelInput input;
+  input.ids = cut(integers(ids, "input_ids"), integers(lengths, "lengths"));
+  GenerateOptions options;
+  options.max_new_tokens = max_new_tokens;
+  options.temperature = temperature;
+  options.top_p = top_p;
+  options.seed = seed;
+  options.stop = integers(stop, "stop");
+  options.exact = exact;
+  if (!stream.is_none())
+    options.on_token = [&](int64_t sequence, int64_t token) {
+      const nb::gil_scoped_acquire acquire;
+      return !stream(sequence, token).is(nb::bool_(false));
+    };
+  const nb::gil_scoped_release release;
+  return model.generate(input, options);
+}
+
 nb::dict info_of(const Model& model) {
   const ModelInfo& info = model.info();
   nb::dict out;
@@ -98,7 +121,11 @@ void bind_model(nb::module_& module) {
       .def("info", &info_of, "What the checkpoint is, by name.")
       .def("run", &run, nb::arg("ids"), nb::arg("lengths"), nb::arg("token_types").none(),
            nb::arg("starts").none(), nb::arg("mean"), nb::arg("normalize"),
-           "Runs sequences that stand one after the other; arrays by name, a row per token.");
+           "Runs sequences that stand one after the other; arrays by name, a row per token.")
+      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"), nb::arg("max_new_tokens"),
+           nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"), nb::arg("stop").none(),
+           nb::arg("stream").none(), nb::arg("exact"), "The new tokens of each sequence.");
+  module.attr("NEVER_STOP") = kNeverStop;
   module.def(
       "load",
       [](const std::string& path, const std::string& head, const std::string& mask_decoder) {

@@ -128,3 +128,62 @@ def test_info_tells_what_a_model_is(folder):
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert f"head          {info.head}\nencoding      {info.encoding}\n" in done.stdout
     assert "longest text  any\n" in done.stdout
+
+
+LLAMA = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
+    "eos_token_id": 2,
+}
+
+
+def test_generation_streams_what_the_model_generates(tmp_path):
+    save(hf.LlamaForCausalLM, hf.LlamaConfig(**LLAMA), tmp_path)
+    model = locant.load(tmp_path)
+    prompts = [[5, 7, 9], [11], [3, 4]]
+    ids = [word for p in prompts for word in ("--ids", ",".join(map(str, p)))]
+
+    done = command(tmp_path, *ids, "--generate", 8, "--no-stop", "--batch", 2)
+    assert done.returncode == 0, done.stderr
+    expected = model.generate(prompts, max_new_tokens=8, stop=())
+    assert done.stdout.splitlines() == [
+        f"sequence {n} ({len(p)} tokens): {' '.join(map(str, new))}"
+        for n, (p, new) in enumerate(zip(prompts, expected, strict=True))
+    ]
+    assert "prompts: 6 tokens" in done.stderr
+    assert "after the first: 21 new tokens" in done.stderr
+
+    # Draws do not depend on how sequences are put into batches.
+    draws = ["--generate", 8, "--temperature", 0.9, "--top-p", 0.8, "--seed", 5, "--json"]
+    stops = ["--stop", expected[0][2], "--stop", expected[1][3]]
+    done = command(tmp_path, *ids, *draws, *stops, "--batch", 1)
+    assert done.returncode == 0, done.stderr
+    got = [json.loads(line)["ids"] for line in done.stdout.splitlines()]
+    assert got == model.generate(
+        prompts,
+        max_new_tokens=8,
+        temperature=0.9,
+        top_p=0.8,
+        seed=5,
+        stop=[expected[0][2], expected[1][3]],
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--generate", "0"], "must be an integer >= 1, got 0"),
+        (["--generate", "3", "--temperature", "-1"], "temperature must be finite and >= 0, got -1"),
+        (["--generate", "3", "--top-p", "2"], "top_p must be > 0 and <= 1, got 2"),
+        (["--generate", "3", "--stop", "50"], "stop[0] is 50 but must be from 0 to 49"),
+        (["--generate", "3", "--head", "base"], "with head 'base' does not generate text"),
+        (["--seed", "3"], "--seed requires --generate"),
+    ],
+)
+def test_bad_arguments_of_generation(tmp_path, arguments, message):
+    save(hf.LlamaForCausalLM, hf.LlamaConfig(**LLAMA), tmp_path)
+    done = command(tmp_path, "--ids", "1,2", *arguments)
+    assert done.returncode == 2 and message in done.stderr and not done.stdout, done.stderr
