@@ -2,7 +2,6 @@
 
 import operator
 import os
-import pathlib
 import sys
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from locant import _locant
 from locant._arrays import is_torch
+from locant._tokenizers import load_tokenizer
 
 
 class ModelInfo(NamedTuple):
@@ -140,19 +140,43 @@ class Model:
         results = self._model.run(*batch.arguments, None, None, True, normalize)
         return batch.wrap(results["embeddings"])
 
-    def encode(self, texts, normalize=True):
-        """Sentence embeddings of texts (N, D), numpy; of one text (D). Tokens come from the folder's
-        tokenizer through transformers or tokenizers, one of which must be installed."""
-        one = isinstance(texts, str)
-        ids, types = self._tokenize([texts] if one else list(texts))
-        out = self.embed(ids, token_type_ids=types, normalize=normalize)
-        return out[0] if one else out
+    def tokenize(self, texts, pairs=None, max_length=None):
+        """{"input_ids", "token_type_ids"} of texts, for a call: model(**model.tokenize(texts)).
 
-    def _tokenize(self, texts):
-        """-> ids and token types of each text."""
+        texts           a list of texts
+        pairs           as many second texts, or None
+        max_length      most tokens of a sequence, special ones included; None: nothing is cut
+
+        Lists of sequences, by the tokenizer of the model's folder: BERT's and DeBERTa v2 and v3's
+        are built in, for others transformers or tokenizers must be installed.
+        """
         if self._tokenizer is None:
-            self._tokenizer = _tokenizer(self.path)
-        return self._tokenizer(texts)
+            self._tokenizer = load_tokenizer(self.path)
+        texts = _texts(texts, "texts")
+        pairs = None if pairs is None else _texts(pairs, "pairs")
+        ids, types = self._tokenizer(texts, pairs, max_length)
+        return {"input_ids": ids, "token_type_ids": types}
+
+    def encode(self, texts, batch_size=16, normalize=True, max_length=None):
+        """Sentence embeddings of texts (N, D), numpy; of one text (D).
+
+        texts           a text, or any number of them
+        batch_size      texts that are computed together; nothing is padded
+        normalize       whether embeddings have length 1
+        max_length      as for tokenize
+
+        The mean of the last hidden states, for models with the head "base".
+        """
+        if isinstance(texts, str):
+            return self.encode([texts], batch_size, normalize, max_length)[0]
+        texts = _texts(texts, "texts")
+        if batch_size < 1:
+            raise ValueError(f"[model] batch_size must be >= 1, got {batch_size}")
+        out = np.empty((len(texts), self.info.hidden_size), np.float32)
+        for n in range(0, len(texts), batch_size):
+            tokens = self.tokenize(texts[n : n + batch_size], None, max_length)
+            out[n : n + batch_size] = self.embed(**tokens, normalize=normalize)
+        return out
 
 
 def load(path, head=None, mask_decoder="auto"):
@@ -286,6 +310,16 @@ def _spans(mask, shape):
     return begins, lengths
 
 
+def _texts(texts, name):
+    if isinstance(texts, str):
+        raise TypeError(f"[model] {name} must be a list of texts, got a text")
+    texts = list(texts)
+    for n, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"[model] {name}[{n}] must be a text, got {type(text).__name__}")
+    return texts
+
+
 def _stop_tokens(stop):
     """None stays None: the checkpoint's own."""
     if stop is None:
@@ -298,40 +332,3 @@ def _joined(rows):
     if rows is None:
         return None
     return np.concatenate(rows) if rows else np.zeros(0, np.int64)
-
-
-def _tokenizer(path):
-    """A function from texts to ids and token types."""
-    try:
-        from transformers import AutoTokenizer
-    except ImportError:
-        return _fast_tokenizer(path)
-    tokenizer = AutoTokenizer.from_pretrained(path)
-
-    def run(texts):
-        out = tokenizer(texts)
-        return out["input_ids"], out.get("token_type_ids")
-
-    return run
-
-
-def _fast_tokenizer(path):
-    file = pathlib.Path(path) / "tokenizer.json"
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise ImportError(
-            "[model] encode needs a tokenizer: install transformers, or tokenizers for folders "
-            "with a tokenizer.json"
-        ) from None
-    if not file.is_file():
-        raise ValueError(f"[model] {path} has no tokenizer.json; install transformers for others")
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-
-    def run(texts):
-        encoded = tokenizer.encode_batch(texts)
-        return [x.ids for x in encoded], [x.type_ids for x in encoded]
-
-    return run
