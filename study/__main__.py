@@ -30,14 +30,14 @@ def say(text: str) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="./run study",
-        description="Trains a small language model with each encoding at one length, tests at others.",
+        description="Language models with each encoding: trained at one length, tested at others.",
     )
     parser.add_argument("--out", type=Path, help="folder of all files (default: build/study)")
     parser.add_argument("--minutes", type=float, default=75, help="fewer steps if this needs it")
     parser.add_argument("--seeds", type=int, help="of the language models (default: 3)")
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--quick", action="store_true", help="tiny models, and checks, in a minute")
-    parser.add_argument("--report", action="store_true", help="only write the report of what there is")
+    parser.add_argument("--report", action="store_true", help="only report what there is")
     parser.add_argument("--docs", type=Path, help="also put the tables into this page")
     return parser.parse_args()
 
@@ -65,8 +65,8 @@ def fit(plan: Plan, seconds, workers: int, minutes: float) -> tuple[Plan, float]
     if share < 1:
         if share <= 0.05:
             raise SystemExit(f"study: tests alone take {bare:.0f} minutes here; more --minutes?")
-        less = [max(10, int(steps * share) // 10 * 10) for steps in (plan.lm_steps, plan.recall_steps)]
-        plan = dataclasses.replace(plan, lm_steps=less[0], recall_steps=less[1])
+        steps = (max(10, int(n * share) // 10 * 10) for n in (plan.lm_steps, plan.recall_steps))
+        plan = dataclasses.replace(plan, **dict(zip(("lm_steps", "recall_steps"), steps)))
     return plan, estimate(plan)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import locant.torch
 import torch
 
-NAMES = ("none", "sinusoidal", "learned", "shaw", "transformer_xl", "t5", "alibi", "deberta", "rope")
+NAMES = ("none", "sinusoidal", "learned", "shaw", "transformer_xl", "t5", "alibi", "deberta",
+         "rope")
 SCALINGS = ("none", "linear", "ntk", "dynamic", "yarn")
 # Scaled models promise FACTOR times the trained length; fine-tuning happens at that length.
 FACTOR = 8

@@ -18,8 +18,8 @@ from study import data, recall
 from study.model import LanguageModel
 from study.plan import Plan, Task
 
-# A row: what was measured (loss, loss_at, lag, mark, cpp_difference, refused), at which test length,
-# for which positions or distances (low <= x < high), the mean and of how many.
+# A row: what was measured (loss, loss_late, loss_at, lag, mark, cpp_difference, refused), at which
+# test length, for which positions or distances (low <= x < high), the mean and of how many.
 Row = dict[str, Any]
 COLUMNS = ("kind", "encoding", "scaling", "tuned", "seed", "length", "measure", "low", "high",
            "count", "value", "note")
@@ -54,10 +54,12 @@ def test_windows(plan: Plan) -> np.ndarray:
 
 
 def text_rows(model, plan: Plan, length: int) -> list[Row]:
-    """The mean loss, and that of positions near and far from the window's beginning."""
+    """The mean loss; that of bytes that have half the trained length before them at every test
+    length, which are the same bytes each time; and that of positions near and far."""
     found = losses(model, pieces(test_windows(plan), length)).astype(np.float64)
-    rows = [{"measure": "loss", "low": 0, "high": length, "count": found.size,
-             "value": found.mean()}]
+    late = found[:, np.arange(length) % plan.length >= plan.length // 2]
+    rows = [{"measure": name, "low": 0, "high": length, "count": x.size, "value": x.mean()}
+            for name, x in (("loss", found), ("loss_late", late))]
     for low, high in bins(length):
         part = found[:, low:high]
         rows.append({"measure": "loss_at", "low": low, "high": high, "count": part.size,

@@ -1,11 +1,11 @@
 """Trained models as folders with config.json and model.safetensors.
 
-RoPE models are Llama checkpoints: locant.load(folder) and Hugging Face's LlamaForCausalLM read them.
-The others have the same config and the same tensors, model_type "locant_study", and
+RoPE models are Llama checkpoints: locant.load(folder) and Hugging Face's LlamaForCausalLM read
+them. The others have the same config and the same tensors, model_type "locant_study", and
 
     config.json           "position_encoding": {"name": …, its fields as `locant list` names them}
-    model.safetensors     encoding.N.NAME: the parameter NAME of layer N's encoding; where one serves
-                          all layers or is added to the input (sinusoidal, learned, t5), N is 0
+    model.safetensors     encoding.N.NAME: the parameter NAME of layer N's encoding; where one
+                          serves all layers or is added to the input (learned, t5), N is 0
 
 All tensors are float32. Layers: x + attention(norm(x)), x + mlp(norm(x)), then a norm and lm_head;
 RMSNorm, SwiGLU, no biases; queries, keys and values of head h are rows h·d … h·d + d − 1 of their
@@ -54,7 +54,7 @@ def config_of(model: LanguageModel) -> dict:
 
 
 def rope_parameters(scaling: str, fields: dict) -> dict:
-    """In Hugging Face's words, which lack NTK-aware scaling by a fixed factor: it is another base."""
+    """In Hugging Face's words. NTK-aware scaling by a fixed factor is none of them, but a base."""
     base, factor = fields["base"], fields["factor"]
     if scaling == "ntk":
         width = fields["head_dim"]

@@ -104,8 +104,9 @@ class LanguageModel(nn.Module):
     def reset_parameters(self, seed: int) -> None:
         """Each weight from a generator of its own, keyed by its name: the same for all encodings.
 
-        Normal, of variance 1/fan-in; what is added to the residual stream is smaller by √(2·layers),
-        so that the stream keeps its size. Embeddings have variance 1, as large as sinusoids are.
+        Normal, of variance 1/fan-in; what is added to the residual stream is smaller by
+        √(2·layers), so that the stream keeps its size. Embeddings have variance 1, as large as
+        sinusoids are.
         """
         for name, weight in self.named_parameters():
             if name.startswith("encoding."):

@@ -4,8 +4,9 @@
     mark query    "the symbol that is marked", wherever it is: position is nothing, distance may
                   reach the whole window
 
-Tokens: 0 … S−1 symbols, S … 2S−1 the same symbols marked (one in each sequence), then a token for
-each lag and one for mark queries. A query's answer is the next token. Answers are never asked for.
+Tokens: 0 … S−1 symbols, S … 2S−1 the same symbols marked (one in each sequence), then a token
+for each lag and one for mark queries. A query's answer is the next token. Answers are never asked
+for.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class Batch(NamedTuple):
 
 
 def draw(rng: np.random.Generator, count: int, length: int) -> Batch:
-    """`count` sequences. The mark is in the first half, so that distances reach the whole window."""
+    """`count` sequences. The mark is in the first half, so that distances span the window."""
     at = np.arange(length)
     rows = np.arange(count)[:, None]
     ids = rng.integers(SYMBOLS, size=(count, length))
-    # Where queries stand: one in each slot, never its last token, whose successor is the next slot's.
+    # Where queries stand: one in each slot, never at its last token, as the answer is in it, too.
     slots = length // SLOT
     query = np.zeros((count, length), bool)
     query[rows, np.arange(slots) * SLOT + rng.integers(SLOT - 1, size=(count, slots))] = True

@@ -57,8 +57,8 @@ def gather(folder: Path, plan: Plan) -> Results:
         if found["losses"]:
             trained[task.name] = found["losses"]
     wall = folder / "wall.json"
-    return Results(rows, trained, missing, sum(json.loads(wall.read_text())) if wall.exists() else 0,
-                   seconds)
+    walls = json.loads(wall.read_text()) if wall.exists() else []
+    return Results(rows, trained, missing, sum(walls), seconds)
 
 
 # --- series: a measure by label, mean and range over seeds
@@ -90,11 +90,15 @@ ROPES = [Task("lm", "rope", 0, scaling, tuned).label for tuned in (False, True)
          for scaling in encodings.SCALINGS]
 
 
-def tails(rows: list[Row], kind: str) -> Series:
-    """The loss of the second half of each window, by length."""
-    halves = [row for row in rows if row["measure"] == "loss_at" and row["low"] * 2 == row["high"]
-              and row["high"] == row["length"]]
-    return series(halves, kind, "loss_at", "length")
+def changes(rows: list[Row], plan: Plan) -> Series:
+    """loss_late at each length − that of the same seed's model at the trained length; for RoPE the
+    unscaled, untuned one's."""
+    home = {(row["encoding"], row["seed"]): row["value"] for row in rows
+            if row["measure"] == "loss_late" and row["length"] == plan.length
+            and row["scaling"] == "none" and not row["tuned"]}
+    moved = [{**row, "value": row["value"] - home[row["encoding"], row["seed"]]} for row in rows
+             if row["measure"] == "loss_late" and (row["encoding"], row["seed"]) in home]
+    return series(moved, "lm", "loss_late", "length")
 
 
 # --- plots
@@ -116,8 +120,10 @@ def plots(rows: list[Row], plan: Plan) -> dict[str, str]:
     # bytes.
     most = 1.5 * max((points[0][1] for points in loss.values()), default=1.0)
     position = "position in the window (each point: up to here, from half of it)"
-    for prefix, names, what in (("encodings", PLAIN, "encodings"), ("rope", ROPES, "RoPE's scalings")):
-        add(f"loss_{prefix}", f"Loss against length: {what}", length_axis, nats, only(loss, names), most)
+    for prefix, names, what in (("encodings", PLAIN, "encodings"),
+                                ("rope", ROPES, "RoPE's scalings")):
+        add(f"loss_{prefix}", f"Loss against length: {what}", length_axis, nats, only(loss, names),
+            most)
         add(f"position_{prefix}", f"Loss by position, windows of {longest}: {what}", position, nats,
             only(at, names), most)
         for length in (L, 4 * L, longest):
@@ -146,7 +152,7 @@ def table(title: str, first: str, some: Series, names: list[str], columns: list[
 
 def cell(mean: float, low: float, high: float) -> str:
     """The mean, and the spread over seeds: half of the range."""
-    text = f"{mean:.3f}"
+    text = f"{mean:.3f}".replace("-", "−")
     return f"{text} ±{(high - low) / 2:.3f}" if high > low else text
 
 
@@ -154,10 +160,12 @@ def tables(rows: list[Row], plan: Plan) -> list[Table]:
     both = [*PLAIN, *(name for name in ROPES if name not in PLAIN)]
     lengths = plan.lengths
     found = [
-        table("Loss (nats per byte) by length of the window", "", series(rows, "lm", "loss", "length"),
-              both, lengths),
-        table("Loss of the second half of the window, by its length", "", tails(rows, "lm"), both,
-              lengths),
+        table("Loss (nats per byte) by length of the window", "",
+              series(rows, "lm", "loss", "length"), both, lengths),
+        table(f"Change of the loss of bytes with at least {plan.length // 2} bytes before them, by "
+              "length of the window: the same bytes, minus the unscaled, untuned model's at "
+              f"{plan.length}",
+              "", changes(rows, plan), both, lengths),
         table("Recall by lag: share of right answers, by length of the window", "",
               series(rows, "recall", "lag_all", "length"), both, lengths),
         table("Recall of the marked symbol, by length of the window", "",
@@ -171,8 +179,9 @@ def tables(rows: list[Row], plan: Plan) -> list[Table]:
     found.append(table(f"Recall of the marked symbol by distance, windows of {lengths[-1]}",
                        "distance up to", some, both,
                        sorted({x for points in some.values() for x, *_ in points})))
-    found.append(table("Largest difference of one byte's loss, C++ and PyTorch (millionths of a nat)",
-                       "", micro(series(rows, "lm", "cpp_difference", "length")), both, lengths))
+    apart = micro(series(rows, "lm", "cpp_difference", "length"))
+    found.append(table("Largest difference of one byte's loss between C++ and PyTorch, in "
+                       "millionths of a nat", "", apart, both, lengths))
     return [entry for entry in found if entry[2]]
 
 
@@ -192,15 +201,16 @@ def cpu_name() -> str:
 def summary(results: Results, plan: Plan) -> list[str]:
     """Lines that say what was run."""
     lines = [
-        f"{plan.layers} layers, {plan.heads} heads of {plan.head_dim}, trained at length {plan.length}: "
-        f"{plan.lm_steps} steps of {plan.batch * plan.length} bytes of text, {plan.recall_steps} steps "
-        f"of recall; fine-tuning at {plan.tuned_length} for {plan.tune_share:.0%} of these steps, "
-        f"scaling factor {encodings.FACTOR}.",
-        f"Seeds: {plan.seeds} for text (± is half the range over seeds), 1 for recall, where chance is "
-        f"{CHANCE:.3f}. Tests: {plan.windows} windows of {plan.longest} bytes, cut into pieces.",
-        f"Corpus {plan.fingerprint}, Python {platform.python_version()}, torch {torch.__version__}, "
-        f"{cpu_name()}. Wall time {results.wall / 60:.1f} minutes, {results.work / 60:.1f} minutes of "
-        "work by all processes.",
+        f"{plan.layers} layers, {plan.heads} heads of {plan.head_dim}, trained at length "
+        f"{plan.length}: {plan.lm_steps} steps of {plan.batch * plan.length} bytes of text, "
+        f"{plan.recall_steps} steps of recall; fine-tuning at {plan.tuned_length} for "
+        f"{plan.tune_share:.0%} of these steps, scaling factor {encodings.FACTOR}.",
+        f"Seeds: {plan.seeds} for text (± is half the range over seeds), 1 for recall, where "
+        f"chance is {CHANCE:.3f}. Tests: {plan.windows} windows of {plan.longest} bytes, cut into "
+        "pieces.",
+        f"Corpus {plan.fingerprint}, Python {platform.python_version()}, torch "
+        f"{torch.__version__}, {cpu_name()}. Wall time {results.wall / 60:.1f} minutes, "
+        f"{results.work / 60:.1f} minutes of work by all processes.",
     ]
     if results.missing:
         lines.append(f"Incomplete: {len(results.missing)} models are not done yet.")
@@ -233,8 +243,9 @@ def page(results: Results, plan: Plan, drawn: dict[str, str]) -> str:
     lines = [
         "<!doctype html><html lang='en'><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width'><title>locant study</title><style>",
-        ":root { color-scheme: light dark } body { font: 15px system-ui, sans-serif; margin: 2em auto;",
-        "max-width: 60em; padding: 0 1em } table { border-collapse: collapse; font-size: 13px }",
+        ":root { color-scheme: light dark } body { font: 15px system-ui, sans-serif;",
+        "margin: 2em auto; max-width: 60em; padding: 0 1em }",
+        "table { border-collapse: collapse; font-size: 13px }",
         "td, th { padding: 2px 8px; text-align: right } td:first-child { text-align: left }",
         "tr:nth-child(even) { background: #8881 } svg { max-width: 100%; height: auto }",
         "div { overflow-x: auto }</style><h1>Position encodings beyond their trained length</h1>",
