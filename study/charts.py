@@ -38,13 +38,17 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def chart(title: str, x_title: str, y_title: str, series: Series, trained: float,
-          top: float | None = None) -> str:
-    """trained: where the grey line stands. top: values above it are cut off. A name that ends in
-    "tuned" is dashed, in the colour of the name without it."""
+          limits: tuple[float, float]) -> str:
+    """names of series: all that plots with the same colours have, in the same order; those without
+    points are left out. One that ends in "tuned" is dashed, in the colour of the name without it.
+    trained: where the grey line stands. limits: of the vertical axis, narrowed to what there is."""
+    colours: dict[str, str] = {}
+    for name in series:
+        colours.setdefault(name.removesuffix(" tuned"), COLOURS[len(colours) % len(COLOURS)])
+    series = {name: points for name, points in series.items() if points}
     xs = sorted({x for points in series.values() for x, *_ in points})
-    low = min(p[2] for points in series.values() for p in points)
-    high = max(p[3] for points in series.values() for p in points)
-    high = min(high, top) if top is not None else high
+    low = max(limits[0], min(p[2] for points in series.values() for p in points))
+    high = min(limits[1], max(p[3] for points in series.values() for p in points))
     high = high if high > low else low + 1
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     first, last = math.log2(xs[0]), math.log2(xs[-1]) if xs[-1] > xs[0] else math.log2(xs[0]) + 1
@@ -77,10 +81,9 @@ def chart(title: str, x_title: str, y_title: str, series: Series, trained: float
                      f'<text x="{x_of(x):.1f}" y="{bottom + 18}" text-anchor="middle">{x:g}</text>')
     if xs[0] < trained < xs[-1]:
         lines.append(f'<path class="trained" d="M{x_of(trained):.1f} {TOP}V{bottom}"/>')
-    colours: dict[str, str] = {}
     for n, (name, points) in enumerate(series.items()):
         plain = name.removesuffix(" tuned")
-        colour = colours.setdefault(plain, COLOURS[len(colours) % len(COLOURS)])
+        colour = colours[plain]
         dash = "" if name == plain else "7 4"
         middle = "M" + "L".join(f"{x_of(x):.1f} {y_of(y):.1f}" for x, y, *_ in points)
         edge = [(x, b) for x, _, _, b in points] + [(x, a) for x, _, a, _ in reversed(points)]

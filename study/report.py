@@ -21,7 +21,6 @@ from study.plan import Plan, Task
 
 BEGIN = "<!-- results: begin (written by ./run study --docs) -->"
 END = "<!-- results: end -->"
-CHANCE = 1 / recall.SYMBOLS
 
 
 class Results(NamedTuple):
@@ -82,7 +81,8 @@ def series(rows: list[Row], kind: str, measure: str, x: str, **wanted) -> Series
 
 
 def only(some: Series, names: list[str]) -> Series:
-    return {name: some[name] for name in names if name in some}
+    """In the order of the names; those that were not measured have no points."""
+    return {name: some.get(name, []) for name in names}
 
 
 PLAIN = list(encodings.NAMES)
@@ -107,18 +107,18 @@ def changes(rows: list[Row], plan: Plan) -> Series:
 def plots(rows: list[Row], plan: Plan) -> dict[str, str]:
     """SVG by file name."""
     nats, share = "nats per byte", "share of right answers"
-    length_axis = "length of the window; trained at the grey line"
+    length_axis = f"length of the window; trained at {plan.length}"
     loss, longest, L = series(rows, "lm", "loss", "length"), plan.lengths[-1], plan.length
     at = series(rows, "lm", "loss_at", "high", length=longest)
     drawn = {}
 
-    def add(name: str, title: str, x_title: str, y_title: str, some: Series, high=None) -> None:
-        if some:
-            drawn[name] = chart(title, x_title, y_title, some, L, high)
+    def add(name: str, title: str, x_title: str, y_title: str, some: Series, high=1.0) -> None:
+        if any(some.values()):
+            drawn[name] = chart(title, x_title, y_title, some, L, (0.0, high))
 
-    # Losses that explode would flatten the others: cut where a model knows less than at its first
-    # bytes.
+    # Losses that explode, or those of the first bytes, would flatten the others.
     most = 1.5 * max((points[0][1] for points in loss.values()), default=1.0)
+    at = {name: [p for p in points if p[0] >= L // 8] for name, points in at.items()}
     position = "position in the window (each point: up to here, from half of it)"
     for prefix, names, what in (("encodings", PLAIN, "encodings"),
                                 ("rope", ROPES, "RoPE's scalings")):
@@ -206,7 +206,7 @@ def summary(results: Results, plan: Plan) -> list[str]:
         f"{plan.recall_steps} steps of recall; fine-tuning at {plan.tuned_length} for "
         f"{plan.tune_share:.0%} of these steps, scaling factor {encodings.FACTOR}.",
         f"Seeds: {plan.seeds} for text (± is half the range over seeds), 1 for recall, where "
-        f"chance is {CHANCE:.3f}. Tests: {plan.windows} windows of {plan.longest} bytes, cut into "
+        f"chance is 1/{recall.SYMBOLS}. Tests: {plan.windows} windows of {plan.longest} bytes, cut into "
         "pieces.",
         f"Corpus {plan.fingerprint}, Python {platform.python_version()}, torch "
         f"{torch.__version__}, {cpu_name()}. Wall time {results.wall / 60:.1f} minutes, "
