@@ -16,8 +16,8 @@ from study.plan import Plan, Task
 from study.pool import Pool
 
 ROOT = Path(__file__).parent.parent
-QUICK = Plan(length=64, longest=512, layers=2, heads=2, intermediate=96, lm_steps=60,
-             recall_steps=30, windows=4, recall_tokens=4096, seeds=1)
+QUICK = Plan(length=64, longest=512, layers=2, heads=2, intermediate=96, lm_steps=200,
+             recall_steps=60, windows=4, recall_tokens=4096, seeds=1)
 SPARE = 0.9  # part of --minutes that the estimate may take
 # Fine-tuning steps have as many tokens as others but longer windows; measured.
 TUNED_STEP_COST = 1.5

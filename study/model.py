@@ -117,7 +117,8 @@ class LanguageModel(nn.Module):
             std = 1.0 if "embed_tokens" in name else weight.shape[1] ** -0.5
             if "o_proj" in name or "down_proj" in name:
                 std *= (2 * self.shape.layers) ** -0.5
-            generator = torch.Generator().manual_seed(seed * 2**32 + zlib.crc32(name.encode()))
+            # A checksum, as torch's generator takes the lowest 32 bits of a seed only.
+            generator = torch.Generator().manual_seed(zlib.crc32(f"{seed} {name}".encode()))
             nn.init.normal_(weight, std=std, generator=generator)
         for layer, module in enumerate(self.encoding):
             encodings.reset(module, seed * 1000 + layer)

@@ -22,8 +22,8 @@ class Plan:
     head_dim: int = 32
     intermediate: int = 344
     batch: int = 16  # sequences of `length` in a step
-    lm_steps: int = 900
-    recall_steps: int = 500
+    lm_steps: int = 800
+    recall_steps: int = 400
     tune_share: float = 0.1  # of these steps, for fine-tuning
     rate: float = 3e-3
     windows: int = 16  # of `longest` bytes, in a test

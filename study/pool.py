@@ -7,19 +7,28 @@ import multiprocessing
 import os
 import queue
 import sys
+import threading
 import time
+import traceback
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 
 BAR = 24  # columns
 SECONDS_BETWEEN_LINES = 60.0  # where stderr is no terminal
 
 _messages = None
-_parent = 0
 
 
 def _begin(messages, parent: int) -> None:
-    global _messages, _parent
-    _messages, _parent = messages, parent
+    global _messages
+    _messages = messages
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """When the run is killed, its workers go too, busy or not: only what is saved counts."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _perform(function, name: str, arguments: tuple):
@@ -27,8 +36,6 @@ def _perform(function, name: str, arguments: tuple):
 
     def report(share: float, text: str) -> None:
         nonlocal last
-        if os.getppid() != _parent:  # the run was killed: what is saved is all that counts
-            os._exit(1)
         if time.monotonic() - last > 0.5:
             last = time.monotonic()
             _messages.put((name, share, text))
@@ -48,8 +55,17 @@ class Pool:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.executor.shutdown(cancel_futures=True)
+    def __exit__(self, kind, error, _):
+        if kind is None:
+            self.executor.shutdown()
+            return
+        # Shutting down would wait for tasks that take minutes. Workers end with this process.
+        if kind in (KeyboardInterrupt, SystemExit):
+            sys.stderr.write(f"\n{error or 'study: stopped; the same command goes on'}\n")
+        else:
+            traceback.print_exception(error)
+        sys.stderr.flush()
+        os._exit(1)
 
     def run(self, jobs: dict, costs: dict[str, float], waits_for: dict[str, str],
             finished=lambda: None) -> dict:

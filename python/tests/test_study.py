@@ -40,24 +40,23 @@ def model_after(task, plan, steps, checkpoint):
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """A short run that is killed once and started again, and how long both took."""
+    """A short run that is killed once and started again, and the results of before the kill."""
     folder = tmp_path_factory.mktemp("study")
     command = [sys.executable, "-m", "study", "--quick", "--out", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(locant.__file__).parents[1])}
-    begin = time.monotonic()
-    first = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE)
+    first = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     while first.poll() is None and len([*folder.glob("results/*.json")]) < 2:
         time.sleep(0.1)
     first.send_signal(signal.SIGKILL)
-    first.communicate()
+    first.wait()
     done = {path: path.stat().st_mtime_ns for path in folder.glob("results/*.json")}
     second = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert second.returncode == 0, second.stderr
-    return folder, done, time.monotonic() - begin
+    return folder, done
 
 
 def test_the_short_run_holds_what_must_hold_and_leaves_done_tasks_alone(quick):
-    folder, done, seconds = quick
+    folder, done = quick
     assert len(done) >= 2
     assert all(path.stat().st_mtime_ns == then for path, then in done.items())
     results = json.loads((folder / "results.json").read_text())
@@ -76,7 +75,6 @@ def test_the_short_run_holds_what_must_hold_and_leaves_done_tasks_alone(quick):
     assert all(f"max_len is {QUICK.length}" in r["note"] for r in refusals)
     for name in ("study.html", "results.csv", "plots/loss_encodings.svg", "plots/lag_rope_64.svg"):
         assert (folder / name).stat().st_size > 1000
-    assert seconds < 120
 
 
 @pytest.mark.parametrize("scaling", encodings.SCALINGS)
