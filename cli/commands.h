@@ -13,6 +13,7 @@ Command add_list(CLI::App& app);
 Command add_check(CLI::App& app);
 Command add_bench(CLI::App& app);
 Command add_shift(CLI::App& app);
+Command add_show(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_run(CLI::App& app);
 Command add_tokens(CLI::App& app);  // only in builds with locant/text

@@ -39,6 +39,7 @@ int parse_and_run(int argc, const char* const* argv, std::span<const MoreCommand
   add("check", add_check(app));
   add("bench", add_bench(app));
   add("shift", add_shift(app));
+  add("show", add_show(app));
   app.add_subcommand("isa",
                      "Instruction sets compiled in and present on this CPU; * is in use.\n"
                      "LOCANT_ISA=name in the environment chooses another.");

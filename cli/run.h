@@ -11,8 +11,8 @@ namespace locant::cli {
 // A command that not every door has: its name, and what adds it.
 using MoreCommand = std::pair<const char*, Command (*)(CLI::App&)>;
 
-// locant list | check | bench | shift | isa | info | run, and `more`. argv[0] is not looked at; returns
-// the exit code.
+// locant list | check | bench | shift | show | isa | info | run, and `more`. argv[0] is not looked
+// at; returns the exit code.
 int run(int argc, const char* const* argv, std::span<const MoreCommand> more = {});
 
 }  // namespace locant::cli

@@ -39,6 +39,11 @@ def test_check_and_bench_run():
     assert run.returncode == 0 and "shaw" in run.stdout
 
 
+def test_show_draws():
+    run = command("show", "t5")
+    assert run.returncode == 0 and run.stdout.startswith("<svg") and ">bucket by offset<" in run.stdout
+
+
 def test_mistakes_are_told_with_exit_code_2():
     for arguments in (["lisst"], ["check", "shaww"], []):
         run = command(*arguments)

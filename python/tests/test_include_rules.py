@@ -1,5 +1,5 @@
-"""Includes go one way: core <- terms <- kernels <- {encodings, attention} <- layers <- check, and
-core <- io <- text."""
+"""Includes go one way: core <- terms <- kernels <- {encodings, attention} <- layers <- check,
+core <- io <- text, and core <- draw."""
 
 import pathlib
 import re
@@ -17,6 +17,7 @@ MAY_INCLUDE = {
     "attention": {"core", "terms", "kernels"},
     "layers": {"core", "terms", "kernels", "encodings", "attention"},
     "check": {"core", "terms", "kernels", "encodings", "attention", "layers"},
+    "draw": {"core"},
     "io": {"core"},
     "models": {"core", "terms", "kernels", "encodings", "attention", "layers", "io"},
     "text": {"core", "io"},
