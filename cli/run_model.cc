@@ -207,7 +207,8 @@ int run_model(const RunFlags& flags) {
 Command add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a checkpoint (BERT, RoBERTa, DeBERTa, Llama) on token ids and print what it says");
+      "Run a checkpoint (BERT, RoBERTa, DeBERTa, XLNet, Transformer-XL, Llama) on token ids and "
+      "print what it says");
   auto flags = std::make_shared<RunFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();

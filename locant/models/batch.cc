@@ -1,5 +1,6 @@
 #include "locant/models/batch.h"
 
+#include <algorithm>
 #include <string>
 
 #include "locant/core/error.h"
@@ -33,6 +34,17 @@ void check_shapes(const ModelInput& input) {
             "] must be from 0 to ", kMaxPosition, ", got ", input.starts[n]);
 }
 
+// Inputs that the model would not look at.
+void check_takes(const ModelInput& input, const ModelInfo& info) {
+  const auto check = [&](const char* name, bool given) {
+    require(!given || std::find(info.takes.begin(), info.takes.end(), name) != info.takes.end(),
+            kScope, "a ", info.model_type, " model takes no ", name);
+  };
+  check("mems", !input.mems.empty() || input.use_mems);
+  check("perm_mask", !input.perm_masks.empty());
+  check("target_mapping", !input.target_mappings.empty());
+}
+
 void add_positions(const std::vector<int64_t>& ids, int64_t start, const PositionRule& rule,
                    std::vector<int64_t>& positions) {
   int64_t counted = 0;
@@ -49,6 +61,7 @@ void add_positions(const std::vector<int64_t>& ids, int64_t start, const Positio
 
 Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionRule& rule) {
   check_shapes(input);
+  check_takes(input, info);
   Batch batch;
   batch.offsets.push_back(0);
   for (size_t n = 0; n < input.ids.size(); ++n) {

@@ -8,6 +8,8 @@
 #include "locant/models/encoder_model.h"
 #include "locant/models/llama/llama.h"
 #include "locant/models/model.h"
+#include "locant/models/transformer_xl/transformer_xl.h"
+#include "locant/models/xlnet/xlnet.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -31,6 +33,8 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"camembert", encoder<build_bert>},
     {"deberta", encoder<build_deberta>},
     {"deberta-v2", encoder<build_deberta>},
+    {"xlnet", build_xlnet},
+    {"transfo-xl", build_transformer_xl},
     {"llama", build_llama},
     {"mistral", build_llama},
     {"qwen2", build_llama},
@@ -57,6 +61,7 @@ std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& opt
   const Weights weights = Weights::open(dir);
   weights.ignore("position_ids");
   weights.ignore("rotary_emb.inv_freq");
+  weights.ignore("pos_emb.inv_freq");
   static_cast<void>(build(config, options, Source(weights, true, std::make_shared<ModelStorage>())));
   weights.require_complete();
   const auto model =

@@ -1,0 +1,17 @@
+// Columns of a matrix as the heads of attention.
+#pragma once
+
+#include <cstdint>
+
+#include "locant/core/view.h"
+
+namespace locant::inline v0 {
+
+// Columns [begin, begin + heads·dim) of a matrix (T, ...) as one batch row: (1, H, T, d).
+inline View heads_of(const View& m, int64_t begin, int64_t heads, int64_t dim) {
+  const int64_t shape[] = {1, heads, m.shape[0], dim};
+  const int64_t strides[] = {0, dim, m.strides[0], 1};
+  return View(m.at<float>(0, begin), DType::f32, shape, strides);
+}
+
+}  // namespace locant::inline v0
