@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
 #include "locant/attention/counters.h"
 #include "locant/attention/work.h"
 #include "locant/core/executor.h"
-#include "locant/kernels/arena.h"
+#include "locant/core/memory.h"
 #include "locant/kernels/backward.h"
 
 namespace locant::inline v0 {
@@ -19,29 +18,6 @@ namespace {
 constexpr int64_t kKeyBlock = 128;      // K, V, their gradients and two tiles fit the second level
 constexpr int64_t kTileRows = 96;       // the depth of the products dSᵀ·Q and Pᵀ·dO
 constexpr int64_t kKeysPerItem = 1024;  // at least: every further item costs a copy of dq
-
-// Memory of the items' sums; its pieces are cleared by the threads that use them. Fresh pages are
-// dear for a short sequence (4.7 instead of 4.4 ms for DeBERTa at L = 128), so the first come from
-// what the thread keeps.
-class Sums {
- public:
-  template <class T>
-  T* take(int64_t n) {
-    const size_t bytes = static_cast<size_t>(n) * sizeof(T);
-    if (bytes <= kept_) {
-      kept_ -= bytes;
-      return arena_.take<T>(static_cast<size_t>(n));
-    }
-    pieces_.emplace_back(new std::byte[bytes]);
-    return reinterpret_cast<T*>(pieces_.back().get());
-  }
-
- private:
-  Arena& arena_ = Arena::of_this_thread();
-  Arena::Scope scope_{arena_};
-  size_t kept_ = size_t{16} << 20;
-  std::vector<std::unique_ptr<std::byte[]>> pieces_;
-};
 
 // Keys per item of one sequence. It depends on the sequence and the number of heads alone, so
 // results are the same bits for any number of threads and any company in the batch.
@@ -106,8 +82,14 @@ class Backward {
     keys.clear_others(call_.dv);
   }
 
+  template <class U>
+  U* allocate(int64_t n) {
+    sums_.emplace_back(static_cast<size_t>(n) * sizeof(U));
+    return reinterpret_cast<U*>(sums_.back().data());
+  }
+
   T* take(int64_t n) {
-    T* data = sums_.take<T>(n);
+    T* data = allocate<T>(n);
     pieces_.back().push_back({data, n});
     return data;
   }
@@ -155,7 +137,7 @@ class Backward {
     const int64_t last =
         s.k_start + item.key_end - 1 + kWidestPanel - (s.q_start + item.queries.row_begin);
     item.offsets = last + 1 - item.first_offset;
-    if (!terms_.biases.empty()) item.bias = sums_.take<double>(heads * item.offsets);
+    if (!terms_.biases.empty()) item.bias = allocate<double>(heads * item.offsets);
     const auto part = [&](const ConstView& table, int64_t first, int64_t rows, int64_t width) {
       const bool per_head = table.shape[0] != 1;
       return TablePart{first, rows, per_head, take((per_head ? heads : 1) * rows * width)};
@@ -325,7 +307,7 @@ class Backward {
   View dq_;
   std::vector<BackwardItem> items_;
   std::vector<std::vector<Piece>> pieces_;  // per item: what it clears before it starts
-  Sums sums_;
+  std::vector<Block> sums_;
 };
 
 }  // namespace

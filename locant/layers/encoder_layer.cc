@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "locant/core/memory.h"
 #include "locant/layers/attend.h"
 
 namespace locant::inline v0 {
@@ -26,15 +25,12 @@ View heads_of(const View& m, int64_t begin, int64_t heads, int64_t dim) {
 }  // namespace
 
 View FloatBuffer::take(int64_t rows, int64_t cols) {
-  const int64_t size = rows * cols;
-  if (size > size_) {
-    data_.reset();
-    size_ = 0;
-    data_ = std::make_unique_for_overwrite<float[]>(static_cast<size_t>(size));  // NOLINT
-    size_ = size;
-    prefer_huge_pages(data_.get(), static_cast<size_t>(size) * sizeof(float));
+  const size_t bytes = static_cast<size_t>(rows * cols) * sizeof(float);
+  if (bytes > memory_.bytes()) {
+    memory_ = Block();
+    memory_ = Block(bytes);
   }
-  return view(data_.get(), {rows, cols});
+  return view(reinterpret_cast<float*>(memory_.data()), {rows, cols});
 }
 
 void EncoderLayer::attention(const View& q, const View& kv, std::span<const Sequence> sequences,

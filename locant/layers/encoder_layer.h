@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "locant/core/api.h"
+#include "locant/core/memory.h"
 #include "locant/core/view.h"
 #include "locant/encodings/encoding.h"
 #include "locant/kernels/activation.h"
@@ -26,8 +27,7 @@ class LOCANT_API FloatBuffer {
   View take(int64_t rows, int64_t cols);
 
  private:
-  std::unique_ptr<float[]> data_;  // NOLINT: a vector would write zeros first
-  int64_t size_ = 0;
+  Block memory_;
 };
 
 // What a layer needs between its parts; one serves all layers of a model, not two threads at once.

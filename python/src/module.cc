@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "analysis.h"
+#include "arrays.h"
 #include "attention.h"
 #include "command.h"
 #include "embed.h"
@@ -11,7 +12,7 @@
 #include "gradients.h"
 #include "locant/attention/stats.h"
 #include "locant/core/executor.h"
-#include "locant/core/memory.h"
+#include "locant/core/tensor.h"
 #include "locant/kernels/isa.h"
 #include "model.h"
 #include "openmp.h"
@@ -46,11 +47,13 @@ NB_MODULE(_locant, module) {
   module.def("set_num_threads", &locant::set_num_threads, nb::arg("threads"),
              "Sets it, for the whole process; results do not depend on it.");
   module.def(
-      "prefer_huge_pages",
-      [](uintptr_t address, size_t bytes) {
-        locant::prefer_huge_pages(reinterpret_cast<void*>(address), bytes);  // NOLINT
+      "empty",
+      [](const std::vector<int64_t>& shape, bool wide) {
+        return locant::python::numpy_array(
+            locant::Tensor::undefined(wide ? locant::DType::f64 : locant::DType::f32, shape));
       },
-      nb::arg("address"), nb::arg("bytes"), "For fresh memory that is about to be written.");
+      nb::arg("shape"), nb::arg("wide"),
+      "An array of float64 (wide) or float32 to be filled, on memory that locant uses again.");
   module.def(
       "stats",
       [] {

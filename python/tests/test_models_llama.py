@@ -421,6 +421,11 @@ def test_calls_that_make_no_sense(tmp_path, ids, options, message):
     assert ours.generate([]) == []
 
 
+def test_no_sequences_give_no_results(tmp_path):
+    _, ours = checkpoint(tmp_path)
+    assert ours(np.zeros((0, 7), np.int64)).logits.shape == (0, 7, 99)
+
+
 def test_models_that_do_not_generate_say_so(tmp_path):
     _, ours = checkpoint(tmp_path)
     base = locant.load(tmp_path, head="base")

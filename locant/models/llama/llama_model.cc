@@ -1,5 +1,6 @@
 #include "locant/models/llama/llama_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "locant/layers/attend.h"
@@ -123,28 +124,46 @@ void LlamaModel::attention(int64_t layer, const Step& step, KvCache* cache, cons
   attend(q, k, v, none_, options, heads_of(context, 0, heads, dim));
 }
 
-// -> (T, D), before the last norm, in work.x
-View LlamaModel::forward(const Step& step, KvCache* cache, Workspace& work) const {
+// What follows attention, row by row, in place of x: the output's projection and the gated layers.
+void LlamaModel::feed_forward(const LlamaLayer& layer, const View& context, const View& x,
+                              Workspace& work) const {
+  const int64_t rows = x.shape[0], width = x.shape[1], inner = info().intermediate_size;
+  const View y = work.y.take(rows, width), normed = work.normed.take(rows, width);
+  const View up = work.up.take(rows, inner), gate = work.gate.take(rows, inner);
+  layer.output.run(context, y, {.residual = x});
+  layer.mlp_norm.run(y, normed);
+  layer.up.run(normed, up);
+  layer.gate.run(normed, gate, {.activation = layer.activation, .factor = up});
+  layer.down.run(gate, x, {.residual = y});
+}
+
+// -> normalised rows of the last layer: (T, D), or (sequences, D).
+View LlamaModel::forward(const Step& step, Rows rows, KvCache* cache, Workspace& work) const {
   const LlamaConfig& config = parts_.config;
-  const int64_t tokens = static_cast<int64_t>(step.ids.size()), width = info().hidden_size;
-  const int64_t inner = info().intermediate_size, heads = info().heads;
-  const View x = work.x.take(tokens, width), y = work.y.take(tokens, width);
-  const View normed = work.normed.take(tokens, width);
+  const auto tokens = static_cast<int64_t>(step.ids.size());
+  const auto sequences = static_cast<int64_t>(step.last_rows.size());
+  const int64_t width = info().hidden_size, heads = info().heads;
+  View x = work.x.take(tokens, width);
+  View context = work.context.take(tokens, heads * config.head_dim);
   const View qkv = work.qkv.take(tokens, (heads + 2 * config.kv_heads) * config.head_dim);
-  const View context = work.context.take(tokens, heads * config.head_dim);
-  const View up = work.up.take(tokens, inner), gate = work.gate.take(tokens, inner);
   gather_rows(parts_.words, step.ids, false, x);
   for (int64_t n = 0; n < info().layers; ++n) {
     const LlamaLayer& layer = parts_.layers[n];
+    const View normed = work.normed.take(tokens, width);
     layer.attention_norm.run(x, normed);
     layer.qkv.run(normed, qkv);
     attention(n, step, cache, qkv, context);
-    layer.output.run(context, y, {.residual = x});
-    layer.mlp_norm.run(y, normed);
-    layer.up.run(normed, up);
-    layer.gate.run(normed, gate, {.activation = layer.activation, .factor = up});
-    layer.down.run(gate, x, {.residual = y});
+    if (n + 1 == info().layers && rows == Rows::last_of_each_sequence) {
+      const View last = work.last.take(sequences, width);
+      const View last_context = work.last_context.take(sequences, context.shape[1]);
+      gather_rows(x, step.last_rows, false, last);
+      gather_rows(context, step.last_rows, false, last_context);
+      x = last;
+      context = last_context;
+    }
+    feed_forward(layer, context, x, work);
   }
+  parts_.norm.run(x, x);
   return x;
 }
 
@@ -154,33 +173,16 @@ ModelOutput LlamaModel::run(const ModelInput& input) const {
   out.offsets = {0};
   for (const int64_t row : step.last_rows) out.offsets.push_back(row + 1);
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);
-  const View x = forward(step, nullptr, *work);
-  if (info().head == "sequence_classification") {
-    const View last = (*work).last.take(static_cast<int64_t>(step.last_rows.size()), x.shape[1]);
-    gather_rows(x, step.last_rows, false, last);
-    parts_.norm.run(last, last);
-    out.logits = Tensor(DType::f32, {last.shape[0], parts_.head.outputs()});
-    parts_.head.run(last, out.logits.view());
-  } else if (parts_.head) {
-    parts_.norm.run(x, x);
+  const View x =
+      forward(step, info().per_token ? Rows::all : Rows::last_of_each_sequence, nullptr, *work);
+  if (parts_.head) {
     out.logits = Tensor(DType::f32, {x.shape[0], parts_.head.outputs()});
     parts_.head.run(x, out.logits.view());
   } else {
     out.last_hidden_state = Tensor(DType::f32, {x.shape[0], x.shape[1]});
-    parts_.norm.run(x, out.last_hidden_state.view());
+    std::copy_n(x.at<float>(), x.size(), out.last_hidden_state.view().at<float>());
   }
   return out;
-}
-
-// Of every sequence's last token, (sequences, vocabulary).
-View LlamaModel::last_logits(const Step& step, const View& x, Workspace& work) const {
-  const auto count = static_cast<int64_t>(step.last_rows.size());
-  const View last = work.last.take(count, x.shape[1]);
-  gather_rows(x, step.last_rows, false, last);
-  parts_.norm.run(last, last);
-  const View logits = work.logits.take(count, parts_.head.outputs());
-  parts_.head.run(last, logits);
-  return logits;
 }
 
 std::vector<std::vector<int64_t>> LlamaModel::generate(const ModelInput& input,
@@ -211,7 +213,10 @@ std::vector<std::vector<int64_t>> LlamaModel::generate(const ModelInput& input,
   }
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);
   while (true) {
-    generation.step(last_logits(step, forward(step, &cache, *work), *work));
+    const View x = forward(step, Rows::last_of_each_sequence, &cache, *work);
+    const View logits = (*work).logits.take(x.shape[0], parts_.head.outputs());
+    parts_.head.run(x, logits);
+    generation.step(logits);
     const std::vector<int64_t>& live = generation.live();
     if (live.empty()) return generation.take();
     std::vector<int64_t> next(lengths.size(), 0);

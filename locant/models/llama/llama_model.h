@@ -61,15 +61,17 @@ class LlamaModel final : public Model {
     void add(std::span<const int64_t> tokens, int64_t past, int64_t k_begin, int64_t kept);
   };
   struct Workspace {
-    FloatBuffer x, y, normed, qkv, context, up, gate, last, logits;
+    FloatBuffer x, y, normed, qkv, context, up, gate, last, last_context, logits;
   };
 
   Step prompts(const ModelInput& input) const;
-  View forward(const Step& step, KvCache* cache, Workspace& work) const;
+  enum class Rows : uint8_t { all, last_of_each_sequence };
+  View forward(const Step& step, Rows rows, KvCache* cache, Workspace& work) const;
   void attention(int64_t layer, const Step& step, KvCache* cache, const View& qkv,
                  const View& context) const;
   void rotate(const Step& step, int64_t layer, KvCache* cache, const View& qkv) const;
-  View last_logits(const Step& step, const View& x, Workspace& work) const;
+  void feed_forward(const LlamaLayer& layer, const View& context, const View& x,
+                    Workspace& work) const;
 
   LlamaParts parts_;
   Rope rope_;

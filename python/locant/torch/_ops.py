@@ -6,6 +6,7 @@ compilers: what depends on the data, such as whether a padding mask is a matter 
 decided inside.
 """
 
+import math
 from collections import namedtuple
 
 import numpy as np
@@ -72,18 +73,21 @@ def _check(q, k, v):
             )
 
 
-# numpy asks for huge pages from this size on; torch does not, and at 2048 tokens the faults of its
-# fresh gradients cost 6 % of forward and backward.
-_HUGE = 4 << 20
+def _new(like, shape):
+    """Memory for a result that locant used before, if it is large: fresh pages are dear."""
+    wide = like.dtype is torch.float64
+    kept = type(like) is torch.Tensor and like.device.type == "cpu" and math.prod(shape) >= 1 << 15
+    if not kept or not (wide or like.dtype is torch.float32):
+        return like.new_empty(shape)
+    return torch.from_numpy(_locant.empty(shape, wide))
 
 
 def _empty(like, shape, side_by_side):
     """(B, H, L, d), in memory as it stands or as (B, L, H, d)."""
+    if not side_by_side:
+        return _new(like, shape)
     batch, heads, length, dim = shape
-    out = like.new_empty((batch, length, heads, dim) if side_by_side else shape)
-    if type(out) is torch.Tensor and out.nbytes >= _HUGE and out.device.type == "cpu":
-        _locant.prefer_huge_pages(out.data_ptr(), out.nbytes)
-    return out.transpose(1, 2) if side_by_side else out
+    return _new(like, (batch, length, heads, dim)).transpose(1, 2)
 
 
 def _results(q, k, v, side_by_side):
