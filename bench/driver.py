@@ -44,6 +44,10 @@ class Died(Exception):
     pass
 
 
+def worker_command(threads: int, ours: bool) -> list[str]:
+    return ["worker.py", str(threads), "ours" if ours else "peer"]
+
+
 def apart(a: np.ndarray, b: np.ndarray) -> float:
     """The largest difference, for numbers of about 1; gradients may be sums of many and larger."""
     return float(np.abs(a - b).max() / max(1.0, np.abs(b).max()))
@@ -52,7 +56,8 @@ def apart(a: np.ndarray, b: np.ndarray) -> float:
 class Worker:
     """The driver's end of a worker process."""
 
-    def __init__(self, name: str, threads: int, ours: bool, env: dict[str, str]):
+    def __init__(self, name: str, threads: int, command: list[str], env: dict[str, str]):
+        """`command` is a program of this folder and its arguments."""
         logs = CACHE / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         self.log = logs / (name.replace("/", "-") + ".log")
@@ -67,9 +72,9 @@ class Worker:
             "HF_HUB_OFFLINE": "1",
             **env,
         }
-        command = [sys.executable, str(Path(__file__).with_name("worker.py")), str(threads),
-                   "ours" if ours else "peer"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        program, *arguments = command
+        program = [sys.executable, str(Path(__file__).with_name(program)), *arguments]
+        self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.log.open("w"), env=environment, text=True)
         self.started = False
 
@@ -150,7 +155,7 @@ class Driver:
             raise Died(self.dead[name])
         if name not in self.workers:
             env = dict(case.contenders[contender].env)
-            self.workers[name] = Worker(name, self.threads, ours, env)
+            self.workers[name] = Worker(name, self.threads, worker_command(self.threads, ours), env)
         return self.workers[name]
 
     def start(self, pairs: list[tuple[Case, str]]) -> None:
@@ -252,7 +257,8 @@ class Driver:
         """One call in a process of its own."""
         ours = contender in case.ours
         try:
-            worker = Worker(f"memory/{case.name}/{contender}", self.threads, ours,
+            worker = Worker(f"memory/{case.name}/{contender}", self.threads,
+                            worker_command(self.threads, ours),
                             dict(case.contenders[contender].env))
             answer = worker.ask(timeout, do="memory", case=case.name, contender=contender,
                                 length=record.length)

@@ -1,184 +1,213 @@
 #!/usr/bin/env python3
-"""Times whole models against Hugging Face's, in one run, on this machine.
+"""Times whole models against Hugging Face, ONNX Runtime and OpenVINO, in one run, on this machine.
 
-DeBERTa-v3-base (or BERT-base) with random weights of the real size. One worker process per
+DeBERTa-v3-base and BERT-base with random weights of the real size. One worker process per
 contender; rounds alternate; only one process works at a time; the minimum of all calls counts.
-Compare ratios within a run, not times between runs.
+Compare ratios within a run, not times between runs. Checkpoints and exported models (6 GB) stay in
+build/bench-cache/models.
 
-  bench/models.py                                       locant and Hugging Face, all shapes
-  bench/models.py --shapes 1x16,1x128 --contenders locant,eager,compile --json models.json
-  bench/models.py --model bert
+  bench/models.py                                       everything: time, loading, memory
+  bench/models.py --cases deberta/1x16,bert/1x128 --contenders locant,eager,compile
+  bench/models.py --json models.json
+  bench/models.py --tiny --seconds 0.1                  does it run at all?
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+import report
+from driver import OURS, Died, Record, Worker
+from machine_peaks import CACHE
+from model_peers import CONTENDERS, RAGGED, folder_of, inputs, lengths_of
+from quiet import Quiet, wait_until_quiet
 
-CACHE = Path(tempfile.gettempdir()) / "locant-bench-models"
-RAGGED = "ragged"  # 16 texts of 8 to 512 tokens
-SHAPES = ["1x16", "1x128", "8x128", "1x512", "1x2048", RAGGED]
+CASES = ["deberta/1x16", "deberta/1x128", "deberta/8x128", "deberta/1x512", "deberta/1x2048",
+         f"deberta/{RAGGED}", "bert/1x128"]
+FIRST = "1x16"  # what is run right after loading
+LONG = "1x16384"  # who builds matrices of L x L needs 13 GB for each: only ours is asked
 TOLERANCE = 1e-3  # of hidden states of order one, after 12 layers
 
 
-def config_of(model: str):
-    import transformers
+class Bench:
+    def __init__(self, args: argparse.Namespace):
+        self.args = args
+        self.quiet = Quiet()
+        self.records: list[Record] = []
 
-    if model == "bert":
-        return transformers.BertConfig(max_position_embeddings=2048), transformers.BertModel
-    return transformers.DebertaV2Config(
-        vocab_size=128100, hidden_size=768, num_hidden_layers=12, num_attention_heads=12,
-        intermediate_size=3072, type_vocab_size=0, relative_attention=True, position_buckets=256,
-        norm_rel_ebd="layer_norm", share_att_key=True, pos_att_type=["p2c", "c2p"],
-        position_biased_input=False), transformers.DebertaV2Model
+    def name_of(self, model: str) -> str:
+        return model + ("-tiny" if self.args.tiny else "")
+
+    def export(self, contender: str, model: str, shape: str) -> str | None:
+        """In a process of its own, whose memory and threads end with it -> why it failed."""
+        program = [sys.executable, str(Path(__file__).with_name("model_worker.py")), "--export",
+                   contender, self.name_of(model), shape]
+        done = subprocess.run(program, capture_output=True, text=True, check=False)
+        return done.stderr.strip().split("\n")[-1][:300] if done.returncode else None
+
+    def start(self, contender: str, model: str) -> Worker:
+        name = self.name_of(model)
+        return Worker(f"models/{name}/{contender}", self.args.threads,
+                      ["model_worker.py", contender, name, str(self.args.threads)], {})
+
+    # --- time
+
+    def time_model(self, model: str, shapes: list[str]) -> None:
+        workers = {name: self.start(name, model) for name in self.args.contenders}
+        for shape in shapes:
+            record = Record(f"{model} {shape}", int(lengths_of(shape).sum()))
+            self.records.append(record)
+            self.time_shape(model, shape, workers, record)
+            self.print_times(record)
+        for worker in workers.values():
+            worker.close()
+
+    def time_shape(self, model: str, shape: str, workers: dict, record: Record) -> None:
+        ready = [name for name in list(workers)
+                 if self.prepare(model, shape, name, workers, record)]
+        for _ in range(self.args.rounds):
+            for name in list(ready):
+                try:
+                    self.take_turn(name, shape, workers, record)
+                except Died as died:
+                    record.skipped[name] = str(died)
+                    workers[name] = self.start(name, model)
+                    ready.remove(name)
+
+    def take_turn(self, name: str, shape: str, workers: dict, record: Record) -> None:
+        others = [worker for other, worker in workers.items() if other != name]
+        wait_until_quiet(workers.values())
+        with self.quiet.watch(workers[name], others):
+            answer = workers[name].ask(do="run", shape=shape,
+                                       seconds=self.args.seconds / self.args.rounds)
+        if "skip" in answer:
+            raise Died(answer["skip"])
+        record.ms[name] = min(record.ms.get(name, float("inf")), *answer["ms"])
+        record.calls[name] = record.calls.get(name, 0) + len(answer["ms"])
+        record.rate[name] = 1e3 * record.length / record.ms[name]  # tokens per second
+
+    def prepare(self, model: str, shape: str, name: str, workers: dict, record: Record) -> bool:
+        """The first call, which compiles, and whether it gives what ours gave."""
+        output = CACHE / f"{name}.npy"
+        reason = self.export(name, model, shape)
+        if reason is None:
+            try:
+                answer = workers[name].ask(self.args.timeout, do="run", shape=shape, seconds=0,
+                                           output=str(output))
+                reason = answer.get("skip")
+            except Died as died:
+                reason = str(died)
+                workers[name] = self.start(name, model)  # for the shapes that follow
+        if reason is not None:
+            record.skipped[name] = reason
+            return False
+        real = inputs(shape)[1] != 0
+        if name == OURS:
+            self.expected = np.load(output)[real]
+        elif OURS in workers and OURS not in record.skipped:
+            apart = float(np.abs(np.load(output)[real] - self.expected).max())
+            record.difference[name] = apart
+            if not apart <= TOLERANCE:
+                record.skipped[name] = f"differs by {apart:.2g}"
+                return False
+        return True
+
+    def print_times(self, record: Record) -> None:
+        times = "  ".join(f"{name} {ms:.1f}" for name, ms in record.ms.items())
+        print(f"{record.case:>16}  {times} ms{ratio_text(record.ms)}", flush=True)
+        for name, reason in record.skipped.items():
+            print(f"{'':>16}  {name}: {reason}", flush=True)
+
+    # --- loading and memory
+
+    def load(self, model: str, shape: str, contenders: list[str]) -> None:
+        """Files to first result in fresh processes, the files in the page cache."""
+        record = Record(f"{model} load and {shape}", int(lengths_of(shape).sum()))
+        self.records.append(record)
+        weights = (folder_of(self.name_of(model)) / "model.safetensors").stat().st_size / 2**20
+        for name in contenders:
+            try:
+                for _ in range(self.args.rounds):
+                    self.load_once(name, model, shape, record)
+            except Died as reason:
+                record.skipped[name] = str(reason)
+        times = "  ".join(f"{name} {ms / 1e3:.2f} s, {record.extra_mb[name]:.0f} MB"
+                          for name, ms in record.ms.items())
+        print(f"{record.case}: {times}; the weights are {weights:.0f} MB", flush=True)
+        for name, reason in record.skipped.items():
+            print(f"{'':>16}  {name}: {reason}", flush=True)
+
+    def load_once(self, name: str, model: str, shape: str, record: Record) -> None:
+        reason = self.export(name, model, shape)
+        if reason is not None:
+            raise Died(reason)
+        worker = self.start(name, model)
+        try:
+            answer = worker.ask(self.args.timeout, do="load", shape=shape)
+        finally:
+            worker.close(kill=True)
+        if "skip" in answer:
+            raise Died(answer["skip"])
+        record.ms[name] = min(record.ms.get(name, float("inf")), answer["ms"])
+        record.extra_mb[name] = max(record.extra_mb.get(name, 0.0), answer["peak_mb"])
 
 
-def checkpoint(model: str) -> Path:
-    path = CACHE / model
-    if not (path / "model.safetensors").exists():
-        import torch
-
-        config, kind = config_of(model)
-        torch.manual_seed(0)
-        kind(config).save_pretrained(path)
-    return path
+def ratio_text(ms: dict[str, float]) -> str:
+    peers = {name: time for name, time in ms.items() if name != OURS}
+    if OURS not in ms or not peers:
+        return ""
+    best = min(peers, key=peers.get)
+    return f"  {best} ÷ {OURS} = {peers[best] / ms[OURS]:.2f}"
 
 
-def inputs(shape: str) -> tuple[np.ndarray, np.ndarray]:
-    """ids and mask (B, L)."""
-    rng = np.random.default_rng(0)
-    if shape == RAGGED:
-        lengths = np.round(np.geomspace(8, 512, 16)).astype(int)
-    else:
-        batch, length = map(int, shape.split("x"))
-        lengths = np.full(batch, length)
-    mask = (np.arange(lengths.max())[None] < lengths[:, None]).astype(np.int64)
-    return rng.integers(3, 20000, mask.shape) * mask, mask
+def parse() -> argparse.Namespace:
+    def words(text: str) -> list[str]:
+        return text.split(",")
 
-
-def build(contender: str, model: str, threads: int):
-    """A function from ids and mask to last_hidden_state."""
-    path = checkpoint(model)
-    if contender == "locant":
-        import locant
-
-        locant.set_num_threads(threads)
-        loaded = locant.load(path)
-        return lambda ids, mask: loaded(ids, mask).last_hidden_state
-    import torch
-
-    torch.set_num_threads(threads)
-    theirs = config_of(model)[1].from_pretrained(path).eval()
-    if contender == "compile":
-        theirs = torch.compile(theirs, dynamic=False)
-
-    def run(ids, mask):
-        with torch.inference_mode():
-            out = theirs(torch.from_numpy(ids), attention_mask=torch.from_numpy(mask))
-        return out.last_hidden_state.numpy()
-
-    return run
-
-
-def work(contender: str, model: str, threads: int) -> None:
-    """{"shape", "seconds", "output"} on stdin -> {"ms": [...]} on stdout, a line each."""
-    run = build(contender, model, threads)
-    print(json.dumps({}), flush=True)
-    for line in sys.stdin:
-        message = json.loads(line)
-        ids, mask = inputs(message["shape"])
-        times, end = [], time.perf_counter() + message["seconds"]
-        while not times or time.perf_counter() < end:
-            begin = time.perf_counter()
-            result = run(ids, mask)
-            times.append(1e3 * (time.perf_counter() - begin))
-        if message.get("output"):
-            np.save(message["output"], result)
-        print(json.dumps({"ms": times}), flush=True)
-
-
-class Worker:
-    def __init__(self, contender: str, args: argparse.Namespace):
-        command = [sys.executable, __file__, "--work", contender, "--model", args.model,
-                   "--threads", str(args.threads)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
-        self.answer()
-
-    def answer(self) -> dict:
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"a worker ended with code {self.process.wait()}")
-        return json.loads(line)
-
-    def ask(self, **message) -> dict:
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def close(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
-
-
-def measure(shape: str, workers: dict[str, Worker], args: argparse.Namespace) -> dict:
-    """The best time of each contender, and its largest difference from locant's result."""
-    outputs, best = {}, {}
-    for name, worker in workers.items():  # the first call compiles, and gives the result
-        outputs[name] = CACHE / f"{name}.npy"
-        worker.ask(shape=shape, seconds=0, output=str(outputs[name]))
-    for _ in range(args.rounds):
-        for name, worker in workers.items():
-            times = worker.ask(shape=shape, seconds=args.seconds / args.rounds)["ms"]
-            best[name] = min([best.get(name, float("inf")), *times])
-    mask = inputs(shape)[1] != 0
-    results = {name: np.load(path)[mask] for name, path in outputs.items()}
-    ours = results.get("locant")
-    difference = {} if ours is None else {
-        name: float(np.abs(x - ours).max()) for name, x in results.items() if name != "locant"}
-    return {"shape": shape, "ms": best, "difference": difference}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", choices=["deberta", "bert"], default="deberta")
-    parser.add_argument("--shapes", default=",".join(SHAPES), help="comma-separated")
-    parser.add_argument("--contenders", default="locant,eager",
-                        help="of locant, eager, compile; comma-separated")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0],
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--cases", type=words, default=",".join(CASES),
+                        help="model/shape, comma-separated")
+    parser.add_argument("--contenders", type=words, default=",".join(CONTENDERS))
     parser.add_argument("--threads", type=int, default=2, help="for everybody")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each contender and shape")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds of a first call")
+    parser.add_argument("--no-time", action="store_true", help="loading and memory only")
+    parser.add_argument("--no-load", action="store_true", help="time only")
+    parser.add_argument("--tiny", action="store_true", help="small models, to try this program out")
     parser.add_argument("--json", metavar="FILE", help="write all results")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.work:
-        return work(args.work, args.model, args.threads)
-    checkpoint(args.model)
-    workers = {name: Worker(name, args) for name in args.contenders.split(",")}
-    records = []
-    for shape in args.shapes.split(","):
-        record = measure(shape, workers, args)
-        records.append(record)
-        peers = [ms for name, ms in record["ms"].items() if name != "locant"]
-        ratio = f"  best peer ÷ locant {min(peers) / record['ms']['locant']:.2f}" \
-            if peers and "locant" in record["ms"] else ""
-        print(f"{shape:>8}  " + "  ".join(f"{n} {ms:.1f} ms" for n, ms in record["ms"].items())
-              + ratio, flush=True)
-        for name, difference in record["difference"].items():
-            if not difference <= TOLERANCE:
-                print(f"          {name} differs by {difference:.2g}")
-    for worker in workers.values():
-        worker.close()
+    for name in args.contenders:
+        if name not in CONTENDERS:
+            parser.error(f"contenders are {', '.join(CONTENDERS)}, got {name}")
+    return args
+
+
+def main() -> None:
+    args = parse()
+    bench = Bench(args)
+    by_model: dict[str, list[str]] = {}
+    for case in args.cases:
+        model, shape = case.split("/")
+        by_model.setdefault(model, []).append(shape)
+    for model in by_model:
+        bench.export(OURS, model, FIRST)
+    if not args.no_time:
+        for model, shapes in by_model.items():
+            bench.time_model(model, shapes)
+        print(bench.quiet)
+    if not args.no_load:
+        for model in by_model:
+            bench.load(model, FIRST, args.contenders)
+        if "deberta" in by_model and OURS in args.contenders:
+            bench.load("deberta", LONG, [OURS])
     if args.json:
-        Path(args.json).write_text(json.dumps({"model": args.model, "threads": args.threads,
-                                               "records": records}, indent=1) + "\n")
+        report.write_json(bench.records, args.json)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@
 #include "locant/io/config.h"
 #include "locant/io/file.h"
 #include "locant/io/weights.h"
+#include "locant/models/model.h"
 
 namespace locant::cli {
 namespace {
@@ -24,6 +25,7 @@ struct InfoFlags {
   bool tensors = false;
   bool sums = false;
   bool finite = false;
+  bool model = false;
   bool json = false;
 };
 
@@ -63,6 +65,33 @@ nlohmann::ordered_json json_of(const Weights& weights, const StoredTensor& tenso
   return out;
 }
 
+nlohmann::ordered_json json_of(const ModelInfo& model) {
+  nlohmann::ordered_json out = {
+      {"head", model.head},
+      {"encoding", model.encoding},
+      {"layers", model.layers},
+      {"heads", model.heads},
+      {"hidden_size", model.hidden_size},
+      {"vocab_size", model.vocab_size},
+      {"max_length", nullptr},
+      {"parameters", model.parameters},
+      {"bytes", model.bytes},
+      {"labels", model.labels},
+  };
+  if (model.max_length > 0) out["max_length"] = model.max_length;
+  return out;
+}
+
+void print(const ModelInfo& model) {
+  fmt::print("head          {}\nencoding      {}\n", model.head, model.encoding);
+  fmt::print("layers        {} of {} heads, width {}\n", model.layers, model.heads,
+             model.hidden_size);
+  fmt::print("longest text  {}\n", model.max_length > 0 ? fmt::format("{} tokens", model.max_length)
+                                                        : std::string("any"));
+  fmt::print("in memory     {} parameters, {} bytes\n", model.parameters, model.bytes);
+  if (!model.labels.empty()) fmt::print("labels        {}\n", fmt::join(model.labels, ", "));
+}
+
 int info(const InfoFlags& flags) {
   require_folder("info", flags.dir);
   const Config config = Config::read(join_path(flags.dir, "config.json"));
@@ -74,11 +103,14 @@ int info(const InfoFlags& flags) {
   const std::vector<std::string> not_finite =
       flags.finite ? weights.not_finite() : std::vector<std::string>();
 
+  const std::shared_ptr<const Model> model = flags.model ? load(flags.dir) : nullptr;
+
   if (flags.json) {
     nlohmann::ordered_json out = {
         {"model_type", model_type},  {"architectures", architectures},
         {"tensors", totals.tensors}, {"parameters", totals.parameters},
         {"bytes", totals.bytes},     {"bytes_by_dtype", totals.bytes_by_dtype}};
+    if (model) out["model"] = json_of(model->info());
     if (flags.finite) out["not_finite"] = not_finite;
     if (flags.tensors || flags.sums)
       for (const StoredTensor* tensor : weights.tensors())
@@ -93,6 +125,7 @@ int info(const InfoFlags& flags) {
   fmt::print("tensors       {}\nparameters    {}\nbytes         {}\n", totals.tensors,
              totals.parameters, totals.bytes);
   for (const auto& [dtype, bytes] : totals.bytes_by_dtype) fmt::print("  {:<12}{}\n", dtype, bytes);
+  if (model) print(model->info());
   if (flags.tensors || flags.sums)
     for (const StoredTensor* tensor : weights.tensors())
       fmt::print("{:<6}{:<20}{}{}\n", tensor->dtype, shape_text(tensor->shape), tensor->name,
@@ -110,6 +143,8 @@ Command add_info(CLI::App& app) {
   auto flags = std::make_shared<InfoFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();
+  command->add_flag("--model", flags->model,
+                    "Load the model: its head, encoding, longest text and memory");
   command->add_flag("--tensors", flags->tensors, "List every tensor");
   command->add_flag("--sums", flags->sums,
                     "List them with 64-bit FNV-1a sums of their bytes (JSON: as float32, too)");

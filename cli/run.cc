@@ -20,7 +20,7 @@ int print_isas() {
   return 0;
 }
 
-int parse_and_run(int argc, const char* const* argv, std::span<const MoreCommand> more) {
+int parse_and_run(int argc, const char* const* argv) {
   CLI::App app(
       "locant: position encodings of Transformers, and attention fused with them, on CPUs.",
       "locant");
@@ -46,7 +46,9 @@ int parse_and_run(int argc, const char* const* argv, std::span<const MoreCommand
   add("isa", print_isas);
   add("info", add_info(app));
   add("run", add_run(app));
-  for (const auto& [name, add_more] : more) add(name, add_more(app));
+#ifdef LOCANT_WITH_TEXT
+  add("tokens", add_tokens(app));
+#endif
 
   try {
     app.parse(argc, argv);
@@ -61,9 +63,9 @@ int parse_and_run(int argc, const char* const* argv, std::span<const MoreCommand
 
 }  // namespace
 
-int run(int argc, const char* const* argv, std::span<const MoreCommand> more) {
+int run(int argc, const char* const* argv) {
   try {
-    return parse_and_run(argc, argv, more);
+    return parse_and_run(argc, argv);
   } catch (const std::exception& error) {
     fmt::print(stderr, "locant: {}\n", error.what());
     return 2;

@@ -1,93 +1,76 @@
-// locant run: a checkpoint's answers to token ids.
+// locant run: a checkpoint's answers to texts or token ids.
 #include <fmt/core.h>
-#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
-#include <fstream>
-#include <iostream>
+#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cli/answers.h"
 #include "cli/commands.h"
 #include "cli/npy.h"
+#include "cli/queries.h"
 #include "cli/run_generate.h"
+#include "cli/validators.h"
 #include "locant/core/error.h"
 #include "locant/core/executor.h"
+#include "locant/io/config.h"
+#include "locant/io/file.h"
 #include "locant/models/model.h"
 
 namespace locant::cli {
 namespace {
 
-using nlohmann::json;
+using nlohmann::ordered_json;
 
 struct RunFlags {
-  std::string dir, ids_file, npy;
-  std::vector<std::string> ids;
+  std::string dir, npy;
+  QueryFlags queries;
   LoadOptions load;
+  AnswerOptions answers;
   GenerateFlags generate;
   int64_t batch = 16;
   int threads = 0;
-  bool json = false;
+  bool normalize = true, json = false, raw = false;
 };
 
-std::vector<int64_t> parse_ids(const std::string& text) {
-  const json value = json::parse("[" + text + "]", nullptr, false);
-  require(value.is_array() && std::all_of(value.begin(), value.end(),
-                                          [](const json& x) { return x.is_number_integer(); }),
-          "run", "--ids must be integers with commas between them, got '", text, "'");
-  return value.get<std::vector<int64_t>>();
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A line is [1, 2, 3], or {"ids": [1, 2, 3], "token_types": [0, 0, 1]}.
-void read_lines(const std::string& path, ModelInput& input) {
-  std::ifstream file;
-  if (path != "-") {
-    file.open(path);
-    require(file.is_open(), "run", path, ": cannot be read");
+// A line on stderr every two seconds: on a terminal it overwrites itself, elsewhere the time
+// between lines grows, so that a log of hours stays short.
+class Progress {
+ public:
+  explicit Progress(size_t total) : total_(total) {}
+
+  void show(size_t done, int64_t tokens) {
+    const double now = seconds_since(start_);
+    if (now < next_ || done == total_) return;
+    fmt::print(stderr, "{}{} of {}, {:.0f} tokens per second{}", terminal_ ? "\r\033[K" : "", done,
+               total_, static_cast<double>(tokens) / now, terminal_ ? "" : "\n");
+    std::fflush(stderr);
+    shown_ = true;
+    next_ = terminal_ ? now + 2 : now * 1.5;
   }
-  std::istream& in = path == "-" ? std::cin : file;
-  std::string line;
-  for (int64_t number = 1; std::getline(in, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    try {
-      const json value = json::parse(line);
-      const json& ids = value.is_object() ? value.at("ids") : value;
-      input.ids.push_back(ids.get<std::vector<int64_t>>());
-      auto types = value.is_object() && value.contains("token_types")
-                       ? value.at("token_types").get<std::vector<int64_t>>()
-                       : std::vector<int64_t>(input.ids.back().size(), 0);
-      input.token_types.push_back(std::move(types));
-    } catch (const json::exception&) {
-      fail("run", path, ": line ", number,
-           " must be a list of integers or {\"ids\": [...], \"token_types\": [...]}");
-    }
+
+  void clear() const {
+    if (shown_ && terminal_) fmt::print(stderr, "\r\033[K");
   }
-}
 
-ModelInput read_input(const RunFlags& flags) {
-  ModelInput input;
-  require(flags.ids.empty() != flags.ids_file.empty(), "run",
-          "give token ids, either with --ids or with --ids-file");
-  for (const std::string& text : flags.ids) input.ids.push_back(parse_ids(text));
-  if (!flags.ids_file.empty()) read_lines(flags.ids_file, input);
-  require(!input.ids.empty(), "run", flags.ids_file, ": holds no sequences");
-  return input;
-}
-
-// Sequences [begin, end) of the input.
-ModelInput part_of(const ModelInput& input, size_t begin, size_t end) {
-  const auto cut = [&](const auto& all) {
-    using Rows = std::decay_t<decltype(all)>;
-    return all.empty() ? Rows() : Rows(all.begin() + begin, all.begin() + end);
-  };
-  return {.ids = cut(input.ids), .token_types = cut(input.token_types), .starts = {}};
-}
+ private:
+  const size_t total_;
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double next_ = 2;
+  bool shown_ = false;
+};
 
 // Results by name, and whether they have a row per token.
 struct Result {
@@ -96,110 +79,175 @@ struct Result {
   bool per_token;
 };
 
-std::vector<Result> results_of(const ModelOutput& out, const ModelInfo& info) {
-  std::vector<Result> results;
+// Of the head "base" the embeddings, and with `raw` what they are the mean of.
+std::vector<Result> results_of(const Results& results, const ModelInfo& info, bool raw) {
+  const ModelOutput& out = results.out;
+  std::vector<Result> list;
   const auto add = [&](const char* name, const Tensor& tensor, bool per_token) {
-    if (tensor) results.push_back({name, tensor.view(), per_token});
+    if (tensor) list.push_back({name, tensor.view(), per_token});
   };
-  add("last_hidden_state", out.last_hidden_state, true);
-  add("pooler_output", out.pooler_output, false);
+  if (raw) {
+    add("last_hidden_state", out.last_hidden_state, true);
+    add("pooler_output", out.pooler_output, false);
+  }
+  add("embeddings", results.embeddings, false);
   add("logits", out.logits, info.per_token);
   add("start_logits", out.start_logits, true);
   add("end_logits", out.end_logits, true);
-  return results;
+  return list;
 }
 
-nlohmann::ordered_json row_of(const ConstView& values, int64_t row) {
+ordered_json json_row(const ConstView& values, int64_t row) {
   if (values.rank == 1) return *values.at<float>(row);
   const float* first = values.at<float>(row);
   return std::vector<float>(first, first + values.shape[1]);
 }
 
-// One line of JSON for sequence n of a batch.
-void print_json(const ModelOutput& out, const ModelInfo& info, size_t n) {
-  nlohmann::ordered_json line;
-  for (const Result& result : results_of(out, info)) {
+// The arrays of sequence n by Hugging Face's names; the embedding is in the answer already.
+void add_raw(const Results& results, const ModelInfo& info, size_t n, ordered_json& line) {
+  for (const Result& result : results_of(results, info, true)) {
+    if (result.name == std::string("embeddings")) continue;
     if (!result.per_token) {
-      line[result.name] = row_of(result.values, static_cast<int64_t>(n));
+      line[result.name] = json_row(result.values, static_cast<int64_t>(n));
       continue;
     }
-    for (int64_t row = out.offsets[n]; row < out.offsets[n + 1]; ++row)
-      line[result.name].push_back(row_of(result.values, row));
+    for (int64_t row = results.out.offsets[n]; row < results.out.offsets[n + 1]; ++row)
+      line[result.name].push_back(json_row(result.values, row));
   }
-  fmt::print("{}\n", line.dump());
 }
 
-int64_t best_of(const ConstView& logits, int64_t row) {
-  const float* first = logits.at<float>(row);
-  return std::max_element(first, first + logits.shape[1]) - first;
+// Softmax over labels unless config.json says otherwise, as Hugging Face's losses do.
+LabelKind label_kind(const std::string& dir, const ModelInfo& info) {
+  const Config config = Config::read(join_path(dir, "config.json"));
+  const std::string kind = config.text_or("problem_type", "");
+  if (kind == "multi_label_classification") return LabelKind::any_of;
+  if (kind == "regression" || info.labels.size() == 1) return LabelKind::regression;
+  return LabelKind::one_of;
 }
 
-// What the model says about sequence n of a batch, for readers.
-void print_answer(const ModelOutput& out, const ModelInfo& info, size_t n, size_t number) {
-  const int64_t begin = out.offsets[n], end = out.offsets[n + 1];
-  fmt::print("sequence {} ({} tokens): ", number, end - begin);
-  if (info.head == "sequence_classification") {
-    const ConstView logits = out.logits.view();
-    const auto row = static_cast<int64_t>(n);
-    const int64_t best = best_of(logits, row);
-    fmt::print("{} (logit {:.4f})\n", info.labels[best], *logits.at<float>(row, best));
-  } else if (info.head == "question_answering") {
-    const auto best = [&](const ConstView& x, int64_t from) {
-      return std::max_element(x.at<float>(from), x.at<float>(end - 1) + 1) - x.at<float>(begin);
-    };
-    const int64_t first = best(out.start_logits.view(), begin);
-    fmt::print("answer in tokens {} to {}\n", first, best(out.end_logits.view(), begin + first));
-  } else if (info.head == "base") {
-    const ConstView h = out.last_hidden_state.view();
-    fmt::print("last_hidden_state ({}, {}), first token {:.4f} {:.4f} {:.4f} ...\n", end - begin,
-               h.shape[1], *h.at<float>(begin, 0),
-               *h.at<float>(begin, std::min<int64_t>(1, h.shape[1] - 1)),
-               *h.at<float>(begin, std::min<int64_t>(2, h.shape[1] - 1)));
-  } else {
-    std::vector<std::string> words;
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t best = best_of(out.logits.view(), row);
-      words.push_back(info.labels.empty() ? std::to_string(best) : info.labels[best]);
+// Loads a model, asks it everything, batch after batch, and prints.
+class Run {
+ public:
+  explicit Run(const RunFlags& flags)
+      : flags_(flags),
+        questions_(read_questions(flags.queries)),
+        model_(load(flags.dir, flags.load)),
+        info_(model_->info()),
+        answers_(flags.answers),
+        files_(flags.npy) {
+    if (questions_.from_text) words_ = load_words(flags.dir, flags.queries.max_length);
+    answers_.labels = label_kind(flags.dir, info_);
+  }
+
+  void operator()() {
+    if (flags_.generate.count > 0) return generate();
+    Progress progress(questions_.size());
+    for (size_t done = 0; done < questions_.size();) {
+      const std::vector<Query> batch = next_batch(done);
+      print(ask(batch, done), batch, done);
+      done += batch.size();
+      progress.show(done, tokens_);
     }
-    fmt::print("{}\n", fmt::join(words, " "));
+    files_.close();
+    progress.clear();
+    fmt::print(stderr, "{} {}, {} tokens, {:.3f} s, {:.0f} tokens per second\n", questions_.size(),
+               questions_.from_text ? "texts" : "sequences", tokens_, seconds_,
+               static_cast<double>(tokens_) / seconds_);
   }
-}
+
+ private:
+  void generate() const {
+    require(!questions_.from_text, "run",
+            "--generate continues token ids: give --ids or --ids-file");
+    GenerateFlags flags = flags_.generate;
+    flags.json = flags_.json;
+    flags.batch = flags_.batch;
+    run_generate(*model_, questions_.sequences.ids, flags);
+  }
+
+  // --batch sequences, or fewer where the logits of every token over the vocabulary grow large.
+  std::vector<Query> next_batch(size_t begin) const {
+    constexpr int64_t kMostLogits = int64_t{1} << 26;
+    const bool language = info_.head == "masked_lm" || info_.head == "causal_lm";
+    const int64_t most = language ? kMostLogits / std::max<int64_t>(info_.vocab_size, 1) : 0;
+    const size_t end = std::min(questions_.size(), begin + static_cast<size_t>(flags_.batch));
+    std::vector<Query> batch;
+    int64_t tokens = 0;
+    for (size_t n = begin; n < end; ++n) {
+      Query query = query_of(questions_, n, words_, info_);
+      tokens += std::ssize(query.encoded.ids);
+      if (most > 0 && tokens > most && !batch.empty()) break;
+      batch.push_back(std::move(query));
+    }
+    return batch;
+  }
+
+  Results ask(const std::vector<Query>& batch, size_t begin) {
+    const auto start = std::chrono::steady_clock::now();
+    Results results;
+    try {
+      results.out = model_->run(input_of(batch));
+    } catch (const std::exception& error) {
+      if (begin == 0) throw;  // numbers in the message are those of the whole list
+      fail("run", "counted from sequence ", begin, ": ", error.what());
+    }
+    if (info_.head == "base") results.embeddings = mean_pooling(results.out, flags_.normalize);
+    seconds_ += seconds_since(start);
+    tokens_ += results.out.offsets.back();
+    return results;
+  }
+
+  void print(const Results& results, const std::vector<Query>& batch, size_t begin) {
+    if (!flags_.npy.empty())
+      for (const Result& result : results_of(results, info_, flags_.raw))
+        files_.append(result.name, result.values);
+    if (!flags_.npy.empty() && !flags_.json) return;
+    for (size_t n = 0; n < batch.size(); ++n) {
+      ordered_json answer = answer_of(results, n, batch[n], info_, words_, answers_);
+      if (!flags_.json) {
+        fmt::print("{}\n", readable(answer, batch[n], begin + n, answers_));
+        continue;
+      }
+      if (flags_.raw) add_raw(results, info_, n, answer);
+      // Pieces and answers may end in the middle of a character.
+      fmt::print("{}\n", answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+    }
+  }
+
+  const RunFlags& flags_;
+  const Questions questions_;
+  const std::shared_ptr<const Model> model_;
+  const ModelInfo& info_;
+  Words words_;
+  AnswerOptions answers_;
+  NpyFiles files_;
+  int64_t tokens_ = 0;
+  double seconds_ = 0;
+};
 
 int run_model(const RunFlags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
   require(flags.batch >= 1, "run", "--batch must be >= 1, got ", flags.batch);
-  const ModelInput input = read_input(flags);
-  const auto model = load(flags.dir, flags.load);
-  const ModelInfo& info = model->info();
-  if (flags.generate.count > 0) {
-    GenerateFlags generate = flags.generate;
-    generate.json = flags.json;
-    generate.batch = flags.batch;
-    run_generate(*model, input.ids, generate);
-    return 0;
-  }
-  NpyFiles files(flags.npy);
-  int64_t tokens = 0;
-  double seconds = 0;
-  for (size_t begin = 0; begin < input.ids.size(); begin += static_cast<size_t>(flags.batch)) {
-    const size_t end = std::min(input.ids.size(), begin + static_cast<size_t>(flags.batch));
-    const auto start = std::chrono::steady_clock::now();
-    const ModelOutput out = model->run(part_of(input, begin, end));
-    seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    tokens += out.offsets.back();
-    for (size_t n = begin; n < end; ++n) {
-      if (flags.json)
-        print_json(out, info, n - begin);
-      else if (flags.npy.empty())
-        print_answer(out, info, n - begin, n);
-    }
-    if (!flags.npy.empty())
-      for (const Result& result : results_of(out, info)) files.append(result.name, result.values);
-  }
-  files.close();
-  fmt::print(stderr, "{} sequences, {} tokens, {:.3f} s, {:.0f} tokens per second\n",
-             input.ids.size(), tokens, seconds, static_cast<double>(tokens) / seconds);
+  Run{flags}();
   return 0;
+}
+
+void add_query_options(CLI::App& command, QueryFlags& flags) {
+  command.add_option("--text", flags.texts, "A text; may be repeated");
+  command.add_option("--pair", flags.pairs,
+                     "A second text behind the first: where a question's "
+                     "answer is looked for");
+  command.add_option("--file", flags.file, "A file with a text on each line; - is standard input");
+  command.add_option("--jsonl", flags.jsonl,
+                     "A file with {\"text\": ..., \"text_pair\": ...} on each line; - is standard "
+                     "input");
+  command.add_option("--ids", flags.ids, "Token ids of a sequence, 101,7592,102; may be repeated");
+  command.add_option("--ids-file", flags.ids_file,
+                     "JSON lines, [101,7592,102] or {\"ids\": [...], \"token_types\": [...]}; "
+                     "- is standard input");
+  command
+      .add_option("--max-length", flags.max_length, "Cut texts to so many tokens; else nothing is")
+      ->check(at_least(1));
 }
 
 }  // namespace
@@ -207,27 +255,37 @@ int run_model(const RunFlags& flags) {
 Command add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a checkpoint (BERT, RoBERTa, DeBERTa, XLNet, Transformer-XL, Llama) on token ids and "
-      "print what it says");
+      "Run a checkpoint (BERT, RoBERTa, DeBERTa, T5, XLNet, Transformer-XL, Llama) on texts or token "
+      "ids, and print what it says: embeddings, labels, answers, guesses for [MASK], a "
+      "continuation");
   auto flags = std::make_shared<RunFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();
-  command->add_option("--ids", flags->ids,
-                      "Token ids of a sequence, 101,7592,102; may be repeated");
-  command->add_option("--ids-file", flags->ids_file,
-                      "JSON lines, [101,7592,102] or {\"ids\": [...], \"token_types\": [...]}; "
-                      "- is the standard input");
+  add_query_options(*command, flags->queries);
   command->add_option("--head", flags->load.head,
                       "base, masked_lm, sequence_classification, token_classification, "
                       "question_answering or causal_lm; else as config.json says");
   command->add_option("--mask-decoder", flags->load.mask_decoder,
                       "DeBERTa's masked language model: auto, enhanced or plain");
-  command->add_option("--batch", flags->batch, "Sequences per call")->capture_default_str();
+  command->add_option("--batch", flags->batch, "Sequences per call, packed: nothing is padded")
+      ->capture_default_str();
   command->add_option("--threads", flags->threads, "Threads; else all CPUs");
-  command->add_flag("--json", flags->json, "Every result as a line of JSON per sequence");
-  command->add_option(
-      "--npy", flags->npy,
-      "Write results to PREFIX.name.npy, rows of all sequences one after the other");
+  command->add_flag("--normalize,!--no-normalize", flags->normalize,
+                    "Embeddings of length 1 (they are unless --no-normalize)");
+  command
+      ->add_option("--top-k", flags->answers.top_k, "Guesses for a masked word; labels of a text")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command->add_option("--max-answer", flags->answers.max_answer, "Most tokens of an answer")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "A line of JSON per sequence");
+  command->add_flag("--raw", flags->raw,
+                    "With --json or --npy: also the model's results by Hugging Face's names, "
+                    "last_hidden_state and logits");
+  command->add_option("--npy", flags->npy,
+                      "Write embeddings or logits to PREFIX.name.npy, rows of all sequences one "
+                      "after the other");
   add_generate_options(*command, flags->generate);
   return [flags] { return run_model(*flags); };
 }

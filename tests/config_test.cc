@@ -25,7 +25,7 @@ std::string complaint(const std::string& text) {
 TEST(Configs, GiveValuesByType) {
   const Config config = Config::parse(
       R"({"n":12,"x":1e-7,"whole":2,"on":true,"name":"gelu","list":["c2p","p2c"],"null":null,
-          "factors":[1,2.5],"flags":[true,false],"rope":{"factor":8}})",
+          "factors":[1,2.5],"flags":[true,false],"rope":{"factor":8},"parts":[{"a":1},{"a":2}]})",
       "c.json");
   EXPECT_EQ(config.integer("n", 1, 12), 12);
   EXPECT_EQ(config.number("x"), 1e-7);
@@ -36,10 +36,11 @@ TEST(Configs, GiveValuesByType) {
   EXPECT_EQ(config.numbers("factors"), (std::vector<double>{1, 2.5}));
   EXPECT_EQ(config.flags("flags"), (std::vector<bool>{true, false}));
   EXPECT_EQ(config.child("rope").number("factor"), 8);
+  EXPECT_EQ(config.children("parts")[1].integer("a"), 2);
   EXPECT_FALSE(config.has("null"));
   EXPECT_EQ(config.integer_or("null", -1), -1);
   EXPECT_EQ(config.text_or("none", "a"), "a");
-  EXPECT_EQ(config.keys().size(), 9u);
+  EXPECT_EQ(config.keys().size(), 10u);
 }
 
 TEST(BadConfigs, KeysAndTypes) {
@@ -65,6 +66,11 @@ TEST(BadConfigs, KeysAndTypes) {
             "a must be a list of true and false, got 1");
   EXPECT_EQ(complaint(R"({"a":{"b":"x"}})", [](const Config& c) { c.child("a").number("b"); }),
             "a.b must be a number, got 'x'");
+  EXPECT_EQ(
+      complaint(R"({"a":[{},{"b":"x"}]})", [](const Config& c) { c.children("a")[1].number("b"); }),
+      "a[1].b must be a number, got 'x'");
+  EXPECT_EQ(complaint(R"({"a":[{},1]})", [](const Config& c) { c.children("a"); }),
+            "a must be a list of objects, got 1");
   EXPECT_EQ(complaint(R"({"act":"gelu_x"})",
                       [](const Config& c) {
                         c.choice("act", {"gelu", "relu"});

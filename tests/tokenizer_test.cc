@@ -104,11 +104,63 @@ TEST(BadVocabularies, OfWordPiece) {
   EXPECT_EQ(message_of([&] { load_tokenizer(folder.path()); }),
             "[tokenizer] " + (folder / "vocab.txt") + " is not UTF-8 at byte 6");
   folder.write("vocab.txt", "[CLS]\n[SEP]\nhello\n");
-  EXPECT_EQ(complaint(folder), ": vocab.txt has no token [UNK] for unknown words");
+  EXPECT_EQ(complaint(folder), ": the vocabulary has no token [UNK] for unknown words");
   folder.write("vocab.txt", "version https://git-lfs.github.com/spec/v1\n");
   EXPECT_EQ(complaint(folder),
             "/vocab.txt: is a Git LFS pointer of 43 bytes, not the file itself; run "
             "`git lfs pull` in its folder");
+}
+
+// BERT's tokenizer.json; `post` is how texts are put together.
+std::string tokenizer_json(const std::string& vocabulary, const std::string& post,
+                           const std::string& normalizer = "BertNormalizer") {
+  return R"({"added_tokens":[{"id":4,"content":"[MASK]","special":true}],"normalizer":{"type":")" +
+         normalizer + R"("},"pre_tokenizer":{"type":"BertPreTokenizer"},"post_processor":)" + post +
+         R"(,"model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)" +
+         R"("max_input_chars_per_word":100,"vocab":)" + vocabulary + "}}";
+}
+
+constexpr const char* kJsonVocabulary =
+    R"({"[UNK]":1,"[PAD]":0,"[CLS]":2,"[SEP]":3,"[MASK]":4,"hello":5,"##s":6})";
+
+TEST(Tokenizers, WordPieceFromTokenizerJson) {
+  const TemporaryFolder folder;
+  folder.write("tokenizer.json", tokenizer_json(kJsonVocabulary, R"({"type":"BertProcessing"})"));
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->encode("Héllos [MASK]").ids, (std::vector<int64_t>{2, 5, 6, 4, 3}));
+  EXPECT_EQ(tokenizer->size(), 7);
+}
+
+TEST(BadVocabularies, OfTokenizerJson) {
+  const TemporaryFolder folder;
+  const std::string config = "[config] " + (folder / "tokenizer.json") + ": ";
+  const auto with = [&](const std::string& text) {
+    folder.write("tokenizer.json", text);
+    return message_of([&] { load_tokenizer(folder.path()); });
+  };
+  const std::string bert = R"({"type":"BertProcessing"})";
+  EXPECT_EQ(with("{}"), config + "model is missing; it must be an object");
+  EXPECT_EQ(with(tokenizer_json("{}", bert)), config + "model.vocab is empty");
+  EXPECT_EQ(with(tokenizer_json(R"({"a":0,"b":-2})", bert)),
+            config + "model.vocab.b must be an integer from 0 to 16777215, got -2");
+  EXPECT_EQ(with(tokenizer_json(R"({"a":0,"b":0})", bert)),
+            config + "model.vocab.b has the id of 'a'");
+  EXPECT_EQ(with(tokenizer_json(kJsonVocabulary, bert, "NFC")),
+            config +
+                "normalizer is a NFC, but only BertNormalizer is known; make ids with Python's "
+                "tokenizers");
+  EXPECT_EQ(with(tokenizer_json(kJsonVocabulary, R"({"type":"RobertaProcessing"})")),
+            config +
+                "post_processor.type must be one of TemplateProcessing, BertProcessing, got "
+                "'RobertaProcessing'");
+  const std::string part = R"({"SpecialToken":{"id":"[CLS]","type_id":0}},)"
+                           R"({"Sequence":{"id":"A","type_id":0}},)"
+                           R"({"SpecialToken":{"id":"[SEP]","type_id":0}})";
+  EXPECT_EQ(with(tokenizer_json(kJsonVocabulary, R"({"type":"TemplateProcessing","single":[)" +
+                                                     part + R"(],"pair":[)" + part + "]}")),
+            config +
+                "post_processor must be [CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1, got [CLS]:0 A:0 [SEP]:0; "
+                "make ids with Python's tokenizers");
 }
 
 TEST(BadVocabularies, OddLinesAreTokensLikeOthers) {
@@ -133,11 +185,17 @@ TEST(BadVocabularies, OfSentencePiece) {
 TEST(BadTokenizerFolders, AreRefusedByName) {
   const TemporaryFolder folder;
   const std::string rest =
-      ", which is not built in (BERT's vocab.txt and DeBERTa's spm.model are); make the ids with "
-      "Python's tokenizers and pass those";
-  EXPECT_EQ(complaint(folder), ": has no vocabulary: neither vocab.txt nor spm.model");
-  folder.write("tokenizer.json", "{}");
-  EXPECT_EQ(complaint(folder), ": has only tokenizer.json" + rest);
+      ", which is not built in (BERT's vocab.txt or tokenizer.json and DeBERTa's spm.model are); "
+      "make the ids with Python's tokenizers and pass those (locant run --ids)";
+  EXPECT_EQ(complaint(folder),
+            ": has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json");
+  folder.write("tokenizer.json", R"({"model":{"type":"BPE"}})");
+  EXPECT_EQ(complaint(folder), ": tokenizer.json holds a BPE model" + rest);
+  folder.write("tokenizer.json", R"({"model":{"type":"Unigram"}})");
+  EXPECT_EQ(complaint(folder),
+            ": tokenizer.json holds a Unigram model, which is not built in; if the model came from "
+            "a folder with spm.model, put that file beside it, else make the ids with Python's "
+            "tokenizers and pass those (locant run --ids)");
   folder.write("spiece.model", "");
   EXPECT_EQ(complaint(folder), ": spiece.model is the vocabulary of another family" + rest);
   folder.write("vocab.json", "{}");

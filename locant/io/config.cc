@@ -191,6 +191,21 @@ Config Config::child(std::string_view key) const {
   return Config(std::move(node));
 }
 
+std::vector<Config> Config::children(std::string_view key) const {
+  const std::string kind = "a list of objects";
+  const json& value = node_->at(key, kind);
+  if (!value.is_array()) node_->mistake(key, kind, value);
+  std::vector<Config> out;
+  for (size_t n = 0; n < value.size(); ++n) {
+    if (!value[n].is_object()) node_->mistake(key, kind, value[n]);
+    auto node = std::make_shared<Node>(*node_);
+    node->object = &value[n];
+    node->prefix.append(key).append("[").append(std::to_string(n)).append("].");
+    out.push_back(Config(std::move(node)));
+  }
+  return out;
+}
+
 std::string Config::choice(std::string_view key, const std::vector<std::string>& choices) const {
   std::string value = text(key);
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return value;

@@ -42,6 +42,7 @@ class LOCANT_API Config {
   std::vector<double> numbers(std::string_view key) const;
   std::vector<bool> flags(std::string_view key) const;
   Config child(std::string_view key) const;
+  std::vector<Config> children(std::string_view key) const;  // a list of objects
 
   // Whether the value is text, or a list, rather than, say, an object.
   bool is_text(std::string_view key) const;

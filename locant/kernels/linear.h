@@ -62,8 +62,8 @@ struct LinearOptions {
   ConstView residual = {};  // (M, N), added at the end
 };
 
-// y (M, N) = activation(x (M, K)·Wᵀ + b)·factor + residual; float32, rows of contiguous elements. Threaded;
-// the bits of a row depend neither on the number of threads nor on the other rows.
+// y (M, N) = activation(x (M, K)·Wᵀ + b)·factor + residual; float32, rows of contiguous elements.
+// Threaded; the bits of a row depend neither on the number of threads nor on the other rows.
 void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options, const View& y);
 
 }  // namespace locant::inline v0

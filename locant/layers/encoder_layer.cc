@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "locant/layers/attend.h"
+#include "locant/layers/heads.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -13,13 +14,6 @@ View columns(const View& m, int64_t begin, int64_t count) {
   out.data = m.at<float>(0, begin);
   out.shape[1] = count;
   return out;
-}
-
-// Columns of a matrix (T, ...) as the heads of one batch row: (1, H, T, d).
-View heads_of(const View& m, int64_t begin, int64_t heads, int64_t dim) {
-  const int64_t shape[] = {1, heads, m.shape[0], dim};
-  const int64_t strides[] = {0, dim, m.strides[0], 1};
-  return View(m.at<float>(0, begin), DType::f32, shape, strides);
 }
 
 }  // namespace

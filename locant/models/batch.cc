@@ -26,9 +26,8 @@ void check_shapes(const ModelInput& input) {
   for (size_t n = 0; n < count; ++n)
     require(!input.ids[n].empty(), kScope, "ids[", n, "] is empty: a sequence needs a token");
   for (size_t n = 0; n < input.token_types.size(); ++n)
-    require(input.token_types[n].size() == input.ids[n].size(), kScope, "token_types[", n,
-            "] has ", input.token_types[n].size(), " entries but ids[", n, "] has ",
-            input.ids[n].size());
+    require(input.token_types[n].size() == input.ids[n].size(), kScope, "token_types[", n, "] has ",
+            input.token_types[n].size(), " entries but ids[", n, "] has ", input.ids[n].size());
   for (size_t n = 0; n < input.starts.size(); ++n)
     require(input.starts[n] >= 0 && input.starts[n] <= kMaxPosition, kScope, "starts[", n,
             "] must be from 0 to ", kMaxPosition, ", got ", input.starts[n]);
@@ -57,13 +56,27 @@ void add_positions(const std::vector<int64_t>& ids, int64_t start, const Positio
   }
 }
 
+// Its ids, and its rows after those that are there.
+void add_sequence(const char* name, size_t n, const std::vector<int64_t>& ids,
+                  const ModelInfo& info, Batch& batch) {
+  check_ids(name, n, ids, info.vocab_size, "words");
+  const auto length = static_cast<int64_t>(ids.size());
+  const int64_t first = batch.offsets.back();
+  batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
+  batch.firsts.push_back(first);
+  batch.sequences.push_back(
+      {.batch = 0, .q_begin = first, .q_len = length, .k_begin = first, .k_len = length});
+  batch.offsets.push_back(first + length);
+}
+
 }  // namespace
 
 Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionRule& rule) {
   check_shapes(input);
   check_takes(input, info);
+  require(input.decoder_ids.empty() || info.decoder_layers > 0, kScope, "a ", info.model_type,
+          " model with head ", info.head, " has no decoder: leave out decoder_ids");
   Batch batch;
-  batch.offsets.push_back(0);
   for (size_t n = 0; n < input.ids.size(); ++n) {
     const std::vector<int64_t>& ids = input.ids[n];
     const auto length = static_cast<int64_t>(ids.size());
@@ -71,8 +84,7 @@ Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionR
     require(info.max_length == 0 || length <= info.max_length - start, kScope, "ids[", n, "] has ",
             length, " tokens", start > 0 ? " and starts at position " + std::to_string(start) : "",
             " but the model has positions for ", info.max_length);
-    check_ids("ids", n, ids, info.vocab_size, "words");
-    batch.ids.insert(batch.ids.end(), ids.begin(), ids.end());
+    add_sequence("ids", n, ids, info, batch);
     if (info.token_types > 0) {
       if (input.token_types.empty()) {
         batch.token_types.insert(batch.token_types.end(), ids.size(), 0);
@@ -83,14 +95,18 @@ Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionR
       }
     }
     if (rule.table_rows > 0) add_positions(ids, start, rule, batch.positions);
-    const int64_t first = batch.offsets.back();
-    batch.firsts.push_back(first);
-    batch.sequences.push_back({.batch = 0,
-                               .q_begin = first,
-                               .q_len = length,
-                               .k_begin = first,
-                               .k_len = length});
-    batch.offsets.push_back(first + length);
+  }
+  return batch;
+}
+
+Batch make_decoder_batch(const ModelInput& input, const ModelInfo& info) {
+  require(input.decoder_ids.size() == input.ids.size(), kScope, "decoder_ids has ",
+          input.decoder_ids.size(), " sequences but ids has ", input.ids.size());
+  Batch batch;
+  for (size_t n = 0; n < input.decoder_ids.size(); ++n) {
+    require(!input.decoder_ids[n].empty(), kScope, "decoder_ids[", n,
+            "] is empty: a sequence needs a token");
+    add_sequence("decoder_ids", n, input.decoder_ids[n], info, batch);
   }
   return batch;
 }

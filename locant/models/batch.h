@@ -20,7 +20,7 @@ struct PositionRule {
 
 struct Batch {
   std::vector<int64_t> ids, token_types, positions;  // (T); positions empty if the rule has none
-  std::vector<int64_t> offsets;                      // (N + 1)
+  std::vector<int64_t> offsets = {0};                // (N + 1)
   std::vector<int64_t> firsts;                       // (N) row of each sequence's first token
   std::vector<Sequence> sequences;                   // (N)
 
@@ -29,5 +29,8 @@ struct Batch {
 
 // Fails by name and number on anything that is no batch of this model.
 Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionRule& rule);
+
+// The same of input.decoder_ids, without token types and positions.
+Batch make_decoder_batch(const ModelInput& input, const ModelInfo& info);
 
 }  // namespace locant::inline v0

@@ -96,7 +96,8 @@ std::string head_name(const Config& config, const LoadOptions& options,
     std::vector<std::string> names;
     for (const HeadName& head : known) {
       if (options.head == head.name) return head.name;
-      if (names.empty() || names.back() != head.name) names.emplace_back(head.name);
+      if (std::find(names.begin(), names.end(), head.name) == names.end())
+        names.emplace_back(head.name);
     }
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -144,7 +145,10 @@ std::vector<std::string> labels_of(const Config& config) {
 }
 
 Activation activation_of(const Config& config, const char* key, const std::string& fallback) {
-  const std::string name = config.text_or(key, fallback);
+  return activation_named(config.text_or(key, fallback), config, key);
+}
+
+Activation activation_named(const std::string& name, const Config& config, const char* key) {
   std::string known;
   for (const auto& [word, activation] : kActivations) {
     if (name == word) return activation;

@@ -66,4 +66,7 @@ std::vector<std::string> labels_of(const Config& config);
 // The activation that config.json names under `key`.
 Activation activation_of(const Config& config, const char* key, const std::string& fallback);
 
+// The activation `name`; the error blames `key`.
+Activation activation_named(const std::string& name, const Config& config, const char* key);
+
 }  // namespace locant::inline v0

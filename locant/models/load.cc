@@ -8,6 +8,8 @@
 #include "locant/models/encoder_model.h"
 #include "locant/models/llama/llama.h"
 #include "locant/models/model.h"
+#include "locant/models/mpnet/mpnet.h"
+#include "locant/models/t5/t5.h"
 #include "locant/models/transformer_xl/transformer_xl.h"
 #include "locant/models/xlnet/xlnet.h"
 
@@ -33,6 +35,10 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"camembert", encoder<build_bert>},
     {"deberta", encoder<build_deberta>},
     {"deberta-v2", encoder<build_deberta>},
+    {"mpnet", encoder<build_mpnet>},
+    {"t5", build_t5},
+    {"mt5", build_t5},
+    {"umt5", build_t5},
     {"xlnet", build_xlnet},
     {"transfo-xl", build_transformer_xl},
     {"llama", build_llama},

@@ -23,6 +23,9 @@ struct ModelInput {
   // Position of each sequence's first token; empty: zeros. Left-padded batches of models with
   // absolute positions count their padding.
   std::vector<int64_t> starts = {};
+  // What the decoder of an encoder-decoder model has before it: as many sequences as ids, each of
+  // any length. generate() begins with the config's start token if they are empty.
+  std::vector<std::vector<int64_t>> decoder_ids = {};
 
   // Transformer-XL and XLNet: the memory of each sequence, (layers, M, D) float32 as an earlier run
   // gave it, or empty; and whether this run gives memories.
@@ -36,7 +39,8 @@ struct ModelInput {
 };
 
 // By Hugging Face's names; what the model's head does not give is empty. Rows of tokens stand one
-// after the other: those of sequence n are [offsets[n], offsets[n + 1]).
+// after the other: those of sequence n are [offsets[n], offsets[n + 1]). With a decoder, tokens are
+// those of decoder_ids.
 struct ModelOutput {
   std::vector<int64_t> offsets;
   Tensor last_hidden_state;         // (T, D)
@@ -47,11 +51,12 @@ struct ModelOutput {
 };
 
 struct ModelInfo {
-  std::string model_type;  // "bert", "roberta", "deberta", "deberta-v2", "llama", "xlnet", ...
+  std::string model_type;  // "bert", "roberta", "deberta", "deberta-v2", "mpnet", "t5", "xlnet", ...
   std::string head;        // "base", "masked_lm", ...: see LoadOptions
   std::string encoding;    // where positions enter, in words
   int64_t vocab_size = 0, hidden_size = 0, layers = 0, heads = 0, intermediate_size = 0;
-  int64_t token_types = 0;  // 0: the model has none, and ignores them
+  int64_t decoder_layers = 0;  // 0: there is no decoder beside the encoder
+  int64_t token_types = 0;     // 0: the model has none, and ignores them
   int64_t max_length = 0;   // tokens of a sequence; 0: no limit
   int64_t parameters = 0;   // numbers that the checkpoint gave to this model
   int64_t bytes = 0;        // memory that holds them, packed, with tables made from them
@@ -63,7 +68,8 @@ struct ModelInfo {
 
 struct LoadOptions {
   // "base", "masked_lm", "sequence_classification", "token_classification", "question_answering";
-  // empty: as config.json's architectures say, else base.
+  // of T5 "base", the encoder alone, and "seq2seq_lm"; empty: as config.json's architectures say,
+  // else base.
   std::string head = "";
   // DeBERTa's masked language model: "enhanced", "plain" (the last layer's output, as Hugging Face
   // computes it), or "auto": enhanced if the checkpoint has what it needs.

@@ -30,29 +30,30 @@ std::string content_of(const Config& config, const std::string& key) {
   return config.is_text(key) ? config.text(key) : config.child(key).text("content");
 }
 
-// {"128000": {"content": "[MASK]", "lstrip": false, ...}}
-void read_decoder(const Config& decoder, const std::function<bool(const std::string&)>& unchanged,
-                  std::map<std::string, AddedToken>& out) {
-  for (const std::string& key : decoder.keys()) {
-    const Config entry = decoder.child(key);
-    AddedToken token;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token.id);
-    if (error != std::errc() || end != key.data() + key.size() || token.id < 0 ||
-        token.id >= kMostIds)
-      decoder.reject(key, "is no token id");
-    token.content = entry.text("content");
-    if (token.content.empty()) entry.reject("content", "must not be empty");
-    token.special = entry.flag_or("special", false);
-    token.left_strip = entry.flag_or("lstrip", false);
-    token.right_strip = entry.flag_or("rstrip", false);
-    token.single_word = entry.flag_or("single_word", false);
-    if (entry.flag_or("normalized", false) && !unchanged(token.content))
-      entry.reject("normalized",
-                   "is true for the token " + shown(token.content) +
-                       ", which the tokenizer changes: not supported; make ids with Python's "
-                       "tokenizers");
-    out[token.content] = token;
-  }
+// {"content": "[MASK]", "lstrip": false, ...}
+void add_token(int64_t id, const Config& entry,
+               const std::function<bool(const std::string&)>& unchanged,
+               std::map<std::string, AddedToken>& out) {
+  AddedToken token{.content = entry.text("content"), .id = id};
+  if (token.content.empty()) entry.reject("content", "must not be empty");
+  token.special = entry.flag_or("special", false);
+  token.left_strip = entry.flag_or("lstrip", false);
+  token.right_strip = entry.flag_or("rstrip", false);
+  token.single_word = entry.flag_or("single_word", false);
+  if (entry.flag_or("normalized", false) && !unchanged(token.content))
+    entry.reject("normalized", "is true for the token " + shown(token.content) +
+                                   ", which the tokenizer changes: not supported; make ids with "
+                                   "Python's tokenizers");
+  out[token.content] = token;
+}
+
+// The id that is a key of added_tokens_decoder: {"128000": {"content": "[MASK]", ...}}
+int64_t id_of(const Config& decoder, const std::string& key) {
+  int64_t id = 0;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+  if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= kMostIds)
+    decoder.reject(key, "is no token id");
+  return id;
 }
 
 // The character that begins at a byte.
@@ -97,7 +98,8 @@ Config tokenizer_config(const std::string& dir) {
   return optional_config(dir, kConfig);
 }
 
-SpecialTokens read_special_tokens(const std::string& dir, int64_t size, const TokenNames& names,
+SpecialTokens read_special_tokens(const std::string& dir, const std::vector<Config>& listed,
+                                  int64_t size, const TokenNames& names,
                                   const std::function<int64_t(const std::string&)>& find,
                                   const std::function<bool(const std::string&)>& unchanged) {
   const Config config = tokenizer_config(dir);
@@ -108,8 +110,13 @@ SpecialTokens read_special_tokens(const std::string& dir, int64_t size, const To
   for (const std::string& content : added.keys())
     tokens[content] = {
         .content = content, .id = added.integer(content, 0, kMostIds - 1), .special = false};
-  if (config.has("added_tokens_decoder"))
-    read_decoder(config.child("added_tokens_decoder"), unchanged, tokens);
+  for (const Config& entry : listed)
+    add_token(entry.integer("id", 0, kMostIds - 1), entry, unchanged, tokens);
+  if (config.has("added_tokens_decoder")) {
+    const Config decoder = config.child("added_tokens_decoder");
+    for (const std::string& key : decoder.keys())
+      add_token(id_of(decoder, key), decoder.child(key), unchanged, tokens);
+  }
 
   int64_t next = size;
   for (const auto& [_, token] : tokens) next = std::max(next, token.id + 1);

@@ -21,11 +21,13 @@ Config tokenizer_config(const std::string& dir);
 // Hugging Face numbers those that the vocabulary lacks: {{"unk_token", "[UNK]"}, ...}.
 using TokenNames = std::vector<std::pair<std::string, std::string>>;
 
-// Reads tokenizer_config.json, special_tokens_map.json and added_tokens.json. `find` gives the id
-// of a token in the vocabulary or -1; tokens that nobody numbers follow after the vocabulary's
-// `size` ids. `unchanged` says whether the tokenizer leaves a text as it is: tokens that must be
-// looked for in normalised text are refused unless it does.
-SpecialTokens read_special_tokens(const std::string& dir, int64_t size, const TokenNames& names,
+// Reads tokenizer_config.json, special_tokens_map.json and added_tokens.json; `listed` are the
+// added tokens of a tokenizer.json. `find` gives the id of a token in the vocabulary or -1; tokens
+// that nobody numbers follow after the vocabulary's `size` ids. `unchanged` says whether the
+// tokenizer leaves a text as it is: tokens that must be looked for in normalised text are refused
+// unless it does.
+SpecialTokens read_special_tokens(const std::string& dir, const std::vector<Config>& listed,
+                                  int64_t size, const TokenNames& names,
                                   const std::function<int64_t(const std::string&)>& find,
                                   const std::function<bool(const std::string&)>& unchanged);
 

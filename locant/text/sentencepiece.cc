@@ -35,7 +35,7 @@ SentencePiece::SentencePiece(const std::string& dir)
     const int id = processor_->PieceToId(token);  // the unknown one for what is not there
     return processor_->IdToPiece(id) == token ? int64_t{id} : int64_t{-1};
   };
-  special_ = read_special_tokens(dir, vocabulary_size(),
+  special_ = read_special_tokens(dir, {}, vocabulary_size(),
                                  {{"bos_token", "[CLS]"},
                                   {"eos_token", "[SEP]"},
                                   {"unk_token", "[UNK]"},

@@ -8,6 +8,7 @@
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
 #include "locant/text/sentencepiece.h"
+#include "locant/text/tokenizer_json.h"
 #include "locant/text/unicode.h"
 #include "locant/text/wordpiece.h"
 
@@ -45,8 +46,8 @@ std::string family_of(const std::string& dir) {
 
 [[noreturn]] void refuse(const std::string& dir, const std::string& what) {
   fail(kScope, dir, ": ", what,
-       ", which is not built in (BERT's vocab.txt and DeBERTa's spm.model are); make the ids with "
-       "Python's tokenizers and pass those");
+       ", which is not built in (BERT's vocab.txt or tokenizer.json and DeBERTa's spm.model are); "
+       "make the ids with Python's tokenizers and pass those (locant run --ids)");
 }
 
 }  // namespace
@@ -150,8 +151,15 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
     refuse(dir, "vocab.json and merges.txt are a byte-level BPE");
   for (const char* name : {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model"})
     if (has(name)) refuse(dir, std::string(name) + " is the vocabulary of another family");
-  if (has("tokenizer.json")) refuse(dir, "has only tokenizer.json");
-  fail(kScope, dir, ": has no vocabulary: neither vocab.txt nor spm.model");
+  const std::string kind = tokenizer_json_model(dir);
+  if (kind == "WordPiece") return std::make_unique<WordPiece>(dir);
+  if (kind == "Unigram")
+    fail(kScope, dir,
+         ": tokenizer.json holds a Unigram model, which is not built in; if the model came from a "
+         "folder with spm.model, put that file beside it, else make the ids with Python's "
+         "tokenizers and pass those (locant run --ids)");
+  if (!kind.empty()) refuse(dir, "tokenizer.json holds a " + kind + " model");
+  fail(kScope, dir, ": has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json");
 }
 
 }  // namespace locant::inline v0

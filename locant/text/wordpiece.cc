@@ -7,6 +7,7 @@
 #include "locant/core/error.h"
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
+#include "locant/text/tokenizer_json.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -28,16 +29,34 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(0, count == 0 ? 0 : characters[count - 1].end);
 }
 
+// A piece on each line.
+std::vector<std::string> read_vocabulary(const std::string& path) {
+  const std::string text = read_file("tokenizer", path, kMostVocabulary);
+  require_utf8(path, text);
+  std::vector<std::string> pieces;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    pieces.emplace_back(trimmed(std::string_view(text).substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  require(!pieces.empty(), "tokenizer", path, ": is empty");
+  return pieces;
+}
+
 }  // namespace
 
 WordPiece::WordPiece(const std::string& dir) {
   const Config config = tokenizer_config(dir);
-  lower_case_ = config.flag_or("do_lower_case", true);
-  strip_accents_ = config.flag_or("strip_accents", lower_case_);
-  split_chinese_ = config.flag_or("tokenize_chinese_chars", true);
+  const std::string lines = join_path(dir, "vocab.txt");
+  WordPieceFile file = is_file(lines) ? WordPieceFile{.pieces = read_vocabulary(lines), .added = {}}
+                                      : read_wordpiece_json(dir);
+  lower_case_ = config.flag_or("do_lower_case", file.lower_case);
+  strip_accents_ = config.flag_or(
+      "strip_accents", lower_case_ == file.lower_case ? file.strip_accents : lower_case_);
+  split_chinese_ = config.flag_or("tokenize_chinese_chars", file.split_chinese);
   require(config.flag_or("do_basic_tokenize", true), "tokenizer", dir,
           ": do_basic_tokenize = false is not supported");
-  read_vocabulary(join_path(dir, "vocab.txt"));
+  set_vocabulary(std::move(file.pieces));
 
   const auto find = [&](const std::string& token) {
     const auto found = begins_.find(token);
@@ -48,26 +67,19 @@ WordPiece::WordPiece(const std::string& dir) {
     for (const Character& character : normalized(token, 0)) append_utf8(character.code, text);
     return text == token;
   };
-  special_ = read_special_tokens(dir, vocabulary_size(),
+  special_ = read_special_tokens(dir, file.added, vocabulary_size(),
                                  {{"unk_token", "[UNK]"},
                                   {"sep_token", "[SEP]"},
                                   {"pad_token", "[PAD]"},
                                   {"cls_token", "[CLS]"},
                                   {"mask_token", "[MASK]"}},
                                  find, unchanged);
-  require(special_.unk < vocabulary_size(), "tokenizer", dir, ": vocab.txt has no token ",
+  require(special_.unk < vocabulary_size(), "tokenizer", dir, ": the vocabulary has no token ",
           piece(special_.unk), " for unknown words");
 }
 
-void WordPiece::read_vocabulary(const std::string& path) {
-  const std::string text = read_file("tokenizer", path, kMostVocabulary);
-  require_utf8(path, text);
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    pieces_.emplace_back(trimmed(std::string_view(text).substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  require(!pieces_.empty(), "tokenizer", path, ": is empty");
+void WordPiece::set_vocabulary(std::vector<std::string> pieces) {
+  pieces_ = std::move(pieces);
   // Of equal lines the last counts.
   for (size_t n = 0; n < pieces_.size(); ++n) {
     const std::string_view piece = pieces_[n];

@@ -18,7 +18,8 @@ namespace locant::inline v0 {
 
 class WordPiece final : public Tokenizer {
  public:
-  // vocab.txt, and of tokenizer_config.json do_lower_case, strip_accents, tokenize_chinese_chars.
+  // vocab.txt, or tokenizer.json if there is none; and of tokenizer_config.json do_lower_case,
+  // strip_accents, tokenize_chinese_chars.
   explicit WordPiece(const std::string& dir);
 
   const char* name() const override { return "wordpiece"; }
@@ -33,7 +34,7 @@ class WordPiece final : public Tokenizer {
   std::string decode_run(std::span<const int64_t> ids) const override;
   int64_t vocabulary_size() const override { return static_cast<int64_t>(pieces_.size()); }
 
-  void read_vocabulary(const std::string& path);
+  void set_vocabulary(std::vector<std::string> pieces);
   std::vector<Character> normalized(std::string_view text, size_t offset) const;
   void append_word(Word word, std::vector<Token>& out) const;
 

@@ -1,9 +1,12 @@
 """The caller's arrays: numpy, torch or anything with DLPack. torch is never imported here: it is
 used only if a tensor of it comes in, and then it is loaded already."""
 
+import math
 import sys
 
 import numpy as np
+
+from locant import _locant
 
 _DLPACK_CPU = 1
 
@@ -50,10 +53,19 @@ def readable(x, name):
 
 def empty(shape, like, dtype=None):
     """A new array of like's library; of its element type unless dtype is given ("float64")."""
+    if dtype is None:
+        dtype = str(like.dtype).removeprefix("torch.") if is_torch(like) else _numpy_dtype(like).name
+    if dtype in ("float32", "float64") and is_large(shape):
+        return wrap(_locant.empty(shape, dtype == "float64"), like)
     if is_torch(like):
         torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=like.dtype if dtype is None else getattr(torch, dtype))
-    return np.empty(shape, dtype=_numpy_dtype(like) if dtype is None else dtype)
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+    return np.empty(shape, dtype=dtype)
+
+
+def is_large(shape):
+    """Whether an array is worth memory that locant used before: fresh pages are dear."""
+    return math.prod(shape) >= 1 << 15
 
 
 def computed_in(x):

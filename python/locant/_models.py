@@ -3,7 +3,6 @@
 import copy
 import operator
 import os
-import pathlib
 import sys
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from locant import _locant
 from locant._arrays import is_torch
+from locant._tokenizers import load_tokenizer
 
 
 class ModelInfo(NamedTuple):
@@ -24,6 +24,7 @@ class ModelInfo(NamedTuple):
     layers: int
     heads: int
     intermediate_size: int
+    decoder_layers: int  # 0: there is no decoder beside the encoder
     token_types: int  # 0: the model has none, and ignores them
     max_length: Any  # tokens of a sequence; None: no limit
     parameters: int
@@ -73,6 +74,7 @@ class Model:
         input_ids,
         attention_mask=None,
         token_type_ids=None,
+        decoder_input_ids=None,
         *,
         mems=None,
         use_mems=None,
@@ -81,14 +83,16 @@ class Model:
     ):
         """Results by Hugging Face's names, float32.
 
-        input_ids       (B, L) integers, numpy or torch; or a list of sequences of any lengths
-        attention_mask  (B, L): 1 for real tokens, which stand together in each row; 0 for padding
-        token_type_ids  as input_ids
-        mems            Transformer-XL, XLNet: out.mems of the texts' earlier part
-        use_mems        whether to give out.mems; None: if there are mems
-        perm_mask       XLNet: (B, L, L), or a list of (L, L); not 0: query i does not see key j
-        target_mapping  XLNet: (B, T, L), or a list of (T, L): results have a row per target, which
-                        does not see the token that it stands for
+        input_ids          (B, L) integers, numpy or torch; or a list of sequences of any lengths
+        attention_mask     (B, L): 1 for real tokens, which stand together in each row; 0 for padding
+        token_type_ids     as input_ids
+        decoder_input_ids  for models with a decoder: (B, M), or a list of sequences; the results'
+                           rows are theirs
+        mems               Transformer-XL, XLNet: out.mems of the texts' earlier part
+        use_mems           whether to give out.mems; None: if there are mems
+        perm_mask          XLNet: (B, L, L), or a list of (L, L); not 0: query i does not see key j
+        target_mapping     XLNet: (B, T, L), or a list of (T, L): results have a row per target,
+                           which does not see the token that it stands for
 
         Memories of an array without padding are as Hugging Face's, (M, B, D) for each layer; else
         they are an array (layers, M, D) for each sequence.
@@ -98,18 +102,21 @@ class Model:
         sequence depend neither on padding nor on the others.
         """
         batch = _Batch(input_ids, attention_mask, token_type_ids)
+        rows, decoder = _decoder_rows(decoder_input_ids)
+        rows = rows or batch
         extras = self._extras(batch, mems, use_mems, perm_mask, target_mapping)
-        results = self._model.run(*batch.arguments, False, False, extras)
+        results = self._model.run(*batch.arguments, *decoder, False, False, extras)
         memories = results.pop("mems", None)
         if self.info.model_type == "transfo-xl" and self.info.head == "causal_lm":
             results["prediction_scores"] = results.pop("logits")
         per_token = {"last_hidden_state", "start_logits", "end_logits"}
         if self.info.per_token:
             per_token |= {"logits", "prediction_scores"}
-        rows = batch if target_mapping is None else batch.of_targets(extras["target_mapping"])
+        if target_mapping is not None:
+            rows = batch.of_targets(extras["target_mapping"])
         out = ModelOutput(
             {
-                name: rows.per_token(x) if name in per_token else batch.wrap(x)
+                name: rows.per_token(x) if name in per_token else rows.wrap(x)
                 for name, x in results.items()
             }
         )
@@ -142,6 +149,7 @@ class Model:
         stop=None,
         stream=None,
         exact=True,
+        decoder_input_ids=None,
     ):
         """The new tokens of each sequence, its stop token included: a list of lists of ints.
 
@@ -157,6 +165,8 @@ class Model:
                         L0): True computes a text anew when its rotation changes, so that every token
                         is that of the full forward; False only turns its cached keys anew, which is
                         much faster with dynamic NTK, and the same in models of one layer
+        decoder_input_ids  for models with a decoder beside an encoder: what the new tokens follow, as
+                        for a call; None: the config's start token
 
         Tokens of a sequence depend neither on padding nor on the others.
         """
@@ -164,6 +174,7 @@ class Model:
         return self._model.generate(
             ids,
             lengths,
+            *_decoder_rows(decoder_input_ids)[1],
             operator.index(max_new_tokens),
             float(temperature),
             float(top_p),
@@ -177,30 +188,56 @@ class Model:
         """Sentence embeddings (B, D): the mean of each sequence's last_hidden_state, of length 1
         unless normalize is false. For models with the head "base"."""
         batch = _Batch(input_ids, attention_mask, token_type_ids)
-        return batch.wrap(self._model.run(*batch.arguments, True, normalize, {})["embeddings"])
+        results = self._model.run(*batch.arguments, None, None, True, normalize, {})
+        return batch.wrap(results["embeddings"])
 
-    def encode(self, texts, normalize=True):
-        """Sentence embeddings of texts (N, D), numpy; of one text (D). Tokens come from the folder's
-        tokenizer through transformers or tokenizers, one of which must be installed."""
-        one = isinstance(texts, str)
-        ids, types = self._tokenize([texts] if one else list(texts))
-        out = self.embed(ids, token_type_ids=types, normalize=normalize)
-        return out[0] if one else out
+    def tokenize(self, texts, pairs=None, max_length=None):
+        """{"input_ids", "token_type_ids"} of texts, for a call: model(**model.tokenize(texts)).
 
-    def _tokenize(self, texts):
-        """-> ids and token types of each text."""
+        texts           a list of texts
+        pairs           as many second texts, or None
+        max_length      most tokens of a sequence, special ones included; None: nothing is cut
+
+        Lists of sequences, by the tokenizer of the model's folder: BERT's and DeBERTa v2 and v3's
+        are built in, for others transformers or tokenizers must be installed.
+        """
         if self._tokenizer is None:
-            self._tokenizer = _tokenizer(self.path)
-        return self._tokenizer(texts)
+            self._tokenizer = load_tokenizer(self.path)
+        texts = _texts(texts, "texts")
+        pairs = None if pairs is None else _texts(pairs, "pairs")
+        ids, types = self._tokenizer(texts, pairs, max_length)
+        return {"input_ids": ids, "token_type_ids": types}
+
+    def encode(self, texts, batch_size=16, normalize=True, max_length=None):
+        """Sentence embeddings of texts (N, D), numpy; of one text (D).
+
+        texts           a text, or any number of them
+        batch_size      texts that are computed together; nothing is padded
+        normalize       whether embeddings have length 1
+        max_length      as for tokenize
+
+        The mean of the last hidden states, for models with the head "base".
+        """
+        if isinstance(texts, str):
+            return self.encode([texts], batch_size, normalize, max_length)[0]
+        texts = _texts(texts, "texts")
+        if batch_size < 1:
+            raise ValueError(f"[model] batch_size must be >= 1, got {batch_size}")
+        out = np.empty((len(texts), self.info.hidden_size), np.float32)
+        for n in range(0, len(texts), batch_size):
+            tokens = self.tokenize(texts[n : n + batch_size], None, max_length)
+            out[n : n + batch_size] = self.embed(**tokens, normalize=normalize)
+        return out
 
 
 def load(path, head=None, mask_decoder="auto"):
-    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, XLNet, Transformer-XL, Llama, Mistral,
-    Qwen2, Qwen3, Phi-3.
+    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, MPNet, T5, mT5, UMT5, XLNet,
+    Transformer-XL, Llama, Mistral, Qwen2, Qwen3, Phi-3.
 
     path            of the folder, with config.json and model.safetensors (or its shards)
     head            "base", "masked_lm", "sequence_classification", "token_classification",
-                    "question_answering" or "causal_lm"; None: as config.json says
+                    "question_answering", "causal_lm" or, of T5, "seq2seq_lm" ("base" is its encoder
+                    alone); None: as config.json says
     mask_decoder    DeBERTa's masked language model: "enhanced", "plain" (as Hugging Face computes
                     it), or "auto": enhanced if the checkpoint has absolute positions for it
 
@@ -212,7 +249,7 @@ def load(path, head=None, mask_decoder="auto"):
 class _Batch:
     """Ids as the C++ side takes them, and the way back to the caller's shape."""
 
-    def __init__(self, input_ids, attention_mask, token_type_ids):
+    def __init__(self, input_ids, attention_mask=None, token_type_ids=None, name="input_ids"):
         self.like = input_ids
         self.shape = None
         self.begins = None
@@ -221,12 +258,12 @@ class _Batch:
                 raise ValueError(
                     "[model] a list of sequences needs no attention_mask; give a (B, L) array"
                 )
-            rows = [_integers(x, f"input_ids[{n}]", 1) for n, x in enumerate(input_ids)]
+            rows = [_integers(x, f"{name}[{n}]", 1) for n, x in enumerate(input_ids)]
             types = _ragged_types(token_type_ids, rows)
             self.lengths = np.array([len(row) for row in rows], np.int64)
             starts = None
         else:
-            ids = _integers(input_ids, "input_ids", 2)
+            ids = _integers(input_ids, name, 2)
             self.shape = ids.shape
             self.begins, self.lengths = _spans(attention_mask, ids.shape)
             rows = self._cut(ids)
@@ -334,6 +371,14 @@ def _floats(x, name, axes):
     return np.ascontiguousarray(array, np.float32)
 
 
+def _decoder_rows(decoder_input_ids):
+    """-> a batch of them, or None, and its ids and lengths."""
+    if decoder_input_ids is None:
+        return None, (None, None)
+    rows = _Batch(decoder_input_ids, name="decoder_input_ids")
+    return rows, rows.arguments[:2]
+
+
 def _integers(x, name, axes):
     if is_torch(x):
         x = x.detach().cpu().numpy()
@@ -387,6 +432,16 @@ def _spans(mask, shape):
     return begins, lengths
 
 
+def _texts(texts, name):
+    if isinstance(texts, str):
+        raise TypeError(f"[model] {name} must be a list of texts, got a text")
+    texts = list(texts)
+    for n, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"[model] {name}[{n}] must be a text, got {type(text).__name__}")
+    return texts
+
+
 def _stop_tokens(stop):
     """None stays None: the checkpoint's own."""
     if stop is None:
@@ -399,40 +454,3 @@ def _joined(rows):
     if rows is None:
         return None
     return np.concatenate(rows) if rows else np.zeros(0, np.int64)
-
-
-def _tokenizer(path):
-    """A function from texts to ids and token types."""
-    try:
-        from transformers import AutoTokenizer
-    except ImportError:
-        return _fast_tokenizer(path)
-    tokenizer = AutoTokenizer.from_pretrained(path)
-
-    def run(texts):
-        out = tokenizer(texts)
-        return out["input_ids"], out.get("token_type_ids")
-
-    return run
-
-
-def _fast_tokenizer(path):
-    file = pathlib.Path(path) / "tokenizer.json"
-    try:
-        from tokenizers import Tokenizer
-    except ImportError:
-        raise ImportError(
-            "[model] encode needs a tokenizer: install transformers, or tokenizers for folders "
-            "with a tokenizer.json"
-        ) from None
-    if not file.is_file():
-        raise ValueError(f"[model] {path} has no tokenizer.json; install transformers for others")
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-
-    def run(texts):
-        encoded = tokenizer.encode_batch(texts)
-        return [x.ids for x in encoded], [x.type_ids for x in encoded]
-
-    return run

@@ -39,6 +39,12 @@ std::vector<std::vector<int64_t>> cut(const std::vector<int64_t>& flat,
   return out;
 }
 
+// Sequences that stand one after the other; none if `flat` is None.
+std::vector<std::vector<int64_t>> decoder_sequences(nb::handle flat, nb::handle lengths) {
+  if (flat.is_none()) return {};
+  return cut(integers(flat, "decoder_input_ids"), integers(lengths, "decoder_lengths"));
+}
+
 // An array per sequence; none if there is no such entry.
 std::vector<InputArray> arrays_of(const nb::dict& extras, const char* name, const Axes& axes) {
   std::vector<InputArray> out;
@@ -56,13 +62,15 @@ std::vector<ConstView> views_of(const std::vector<InputArray>& arrays) {
 
 // extras: "mems", "perm_mask" and "target_mapping", a list of arrays each, and "use_mems".
 nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::handle token_types,
-             nb::handle starts, bool mean, bool normalize, const nb::dict& extras) {
+             nb::handle starts, nb::handle decoder_ids, nb::handle decoder_lengths, bool mean,
+             bool normalize, const nb::dict& extras) {
   const std::vector<int64_t> lengths = integers(lengths_in, "lengths");
   ModelInput input;
   input.ids = cut(integers(ids, "input_ids"), lengths);
   if (!token_types.is_none())
     input.token_types = cut(integers(token_types, "token_type_ids"), lengths);
   input.starts = integers(starts, "starts");
+  input.decoder_ids = decoder_sequences(decoder_ids, decoder_lengths);
   const auto mems = arrays_of(extras, "mems", {3, "(layers, M, D)"});
   const auto perm_masks = arrays_of(extras, "perm_mask", {2, "(L, L)"});
   const auto mappings = arrays_of(extras, "target_mapping", {2, "(T, L)"});
@@ -100,11 +108,13 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
 
 // stream(sequence, token), or None; what it returns ends the sequence if it is False.
 std::vector<std::vector<int64_t>> generate(const Model& model, nb::handle ids, nb::handle lengths,
+                                           nb::handle decoder_ids, nb::handle decoder_lengths,
                                            int64_t max_new_tokens, double temperature, double top_p,
                                            uint64_t seed, nb::handle stop, nb::object stream,
                                            bool exact) {
   ModelInput input;
   input.ids = cut(integers(ids, "input_ids"), integers(lengths, "lengths"));
+  input.decoder_ids = decoder_sequences(decoder_ids, decoder_lengths);
   GenerateOptions options;
   options.max_new_tokens = max_new_tokens;
   options.temperature = temperature;
@@ -132,6 +142,7 @@ nb::dict info_of(const Model& model) {
   out["layers"] = info.layers;
   out["heads"] = info.heads;
   out["intermediate_size"] = info.intermediate_size;
+  out["decoder_layers"] = info.decoder_layers;
   out["token_types"] = info.token_types;
   out["max_length"] = info.max_length == 0 ? nb::none() : nb::cast(info.max_length);
   out["parameters"] = info.parameters;
@@ -149,12 +160,15 @@ void bind_model(nb::module_& module) {
   nb::class_<Model>(module, "Model", "A loaded checkpoint.")
       .def("info", &info_of, "What the checkpoint is, by name.")
       .def("run", &run, nb::arg("ids"), nb::arg("lengths"), nb::arg("token_types").none(),
-           nb::arg("starts").none(), nb::arg("mean"), nb::arg("normalize"),
+           nb::arg("starts").none(), nb::arg("decoder_ids").none(),
+           nb::arg("decoder_lengths").none(), nb::arg("mean"), nb::arg("normalize"),
            nb::arg("extras"),
            "Runs sequences that stand one after the other; arrays by name, a row per token.")
-      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"), nb::arg("max_new_tokens"),
-           nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"), nb::arg("stop").none(),
-           nb::arg("stream").none(), nb::arg("exact"), "The new tokens of each sequence.");
+      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"),
+           nb::arg("decoder_ids").none(), nb::arg("decoder_lengths").none(),
+           nb::arg("max_new_tokens"), nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"),
+           nb::arg("stop").none(), nb::arg("stream").none(), nb::arg("exact"),
+           "The new tokens of each sequence.");
   module.attr("NEVER_STOP") = kNeverStop;
   module.def(
       "load",

@@ -18,6 +18,7 @@
 #include "openmp.h"
 #include "options.h"
 #include "rope.h"
+#include "tokenizer.h"
 #include "two_stream.h"
 
 NB_MODULE(_locant, module) {
@@ -35,6 +36,7 @@ NB_MODULE(_locant, module) {
   locant::python::bind_analysis(module);
   locant::python::bind_two_stream(module);
   locant::python::bind_model(module);
+  locant::python::bind_tokenizer(module);
   locant::python::bind_command(module);
   locant::python::bind_openmp(module);
 

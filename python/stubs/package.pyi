@@ -95,7 +95,19 @@ class Model:
         token_type_ids: Any = None,
         normalize: bool = True,
     ) -> Any: ...
-    def encode(self, texts: str | Iterable[str], normalize: bool = True) -> Any: ...
+    def tokenize(
+        self,
+        texts: Iterable[str],
+        pairs: Iterable[str] | None = None,
+        max_length: int | None = None,
+    ) -> dict[str, Any]: ...
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        batch_size: int = 16,
+        normalize: bool = True,
+        max_length: int | None = None,
+    ) -> Any: ...
 
 def load(path: Any, head: str | None = None, mask_decoder: str = "auto") -> Model: ...
 

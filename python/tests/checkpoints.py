@@ -18,7 +18,7 @@ def randomize(model, seed=0):
             if p.ndim == 1:
                 one = name.endswith("weight")  # of a norm
                 p.copy_(normal(p, 0.2) + (1.0 if one else 0.0))
-            elif "embeddings" in name:
+            elif "embeddings" in name or "shared" in name:
                 p.copy_(normal(p, 1.0))
             else:
                 p.copy_(normal(p, 1.0 / math.sqrt(p[0].numel())))

@@ -29,7 +29,7 @@ LENGTHS = [5, 1, 9]
 def command(*arguments, text=None):
     return subprocess.run(
         [sys.executable, "-m", "locant", "run", *map(str, arguments)],
-        input=text,
+        input=text or "",
         capture_output=True,
         text=True,
     )
@@ -56,7 +56,7 @@ def test_every_form_of_output_holds_the_models_results(folder, tmp_path):
     expected = model(ids, mask, types)
     text = lines_of(ids, types)
 
-    done = command(folder, "--ids-file", "-", "--json", "--batch", 2, text=text)
+    done = command(folder, "--ids-file", "-", "--json", "--raw", "--batch", 2, text=text)
     assert done.returncode == 0, done.stderr
     assert "3 sequences, 15 tokens" in done.stderr and "tokens per second" in done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -64,13 +64,14 @@ def test_every_form_of_output_holds_the_models_results(folder, tmp_path):
     if model.info.per_token:
         per_token.add("logits")
     for n, line in enumerate(lines):
-        assert set(line) == set(expected)
-        for name, values in line.items():
+        assert line["tokens"] == LENGTHS[n] and set(line) > set(expected)
+        for name in expected:
+            values = line[name]
             want = expected[name][n, : LENGTHS[n]] if name in per_token else expected[name][n]
             np.testing.assert_array_equal(np.array(values, np.float32), want)
 
     prefix = tmp_path / "out"
-    done = command(folder, "--ids-file", "-", "--npy", prefix, "--batch", 2, text=text)
+    done = command(folder, "--ids-file", "-", "--npy", prefix, "--raw", "--batch", 2, text=text)
     assert done.returncode == 0, done.stderr
     for name, want in expected.items():
         rows = want[mask != 0] if name in per_token else want
@@ -82,7 +83,12 @@ def test_every_form_of_output_holds_the_models_results(folder, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "give token ids, either with --ids or with --ids-file"),
+        ([], "the standard input: holds no texts; or give --text, --file, --jsonl, --ids or"),
+        (["--ids", "1", "--text", "a"], "give only one of --text, --file, --jsonl, --ids or"),
+        (["--ids", "1", "--max-length", "3"], "--max-length cuts texts; token ids are taken as"),
+        (["--ids", "1", "--pair", "b"], "--pair goes with --text"),
+        (["--text", "a", "--text", "b", "--pair", "c"], "there are 2 --text but 1 --pair"),
+        (["--text", "a"], "has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json"),
         (["--ids", "1,x"], "--ids must be integers with commas between them, got '1,x'"),
         (["--ids", "1,50"], "ids[0][1] is 50 but must be from 0 to 49"),
         (["--ids", "1", "--batch", "0"], "--batch must be >= 1, got 0"),
@@ -100,6 +106,28 @@ def test_bad_lines(tmp_path):
     save(hf.DebertaV2Model, hf.DebertaV2Config(**CONFIG), tmp_path)
     done = command(tmp_path, "--ids-file", "-", text='[1]\n{"id": [1]}\n')
     assert done.returncode == 2 and "line 2 must be a list of integers" in done.stderr
+
+
+def test_a_bad_sequence_is_counted_from_its_batch(tmp_path):
+    save(hf.DebertaV2Model, hf.DebertaV2Config(**CONFIG), tmp_path)
+    done = command(tmp_path, "--ids-file", "-", "--batch", 2, text="[1]\n[1]\n[1]\n[50]\n")
+    assert done.returncode == 2
+    assert "counted from sequence 2: [model] ids[1][0] is 50" in done.stderr
+
+
+def test_info_tells_what_a_model_is(folder):
+    info = locant.load(folder).info
+    done = subprocess.run(
+        [sys.executable, "-m", "locant", "info", str(folder), "--model", "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told = json.loads(done.stdout)["model"]
+    assert told.pop("labels") == info.labels
+    assert told == {name: getattr(info, name) for name in told} and len(told) == 9
+    done = subprocess.run([sys.executable, "-m", "locant", "info", str(folder), "--model"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert f"head          {info.head}\nencoding      {info.encoding}\n" in done.stdout
+    assert "longest text  any\n" in done.stdout
 
 
 LLAMA = {

@@ -14,9 +14,10 @@ def public_headers():
     """The headers that CMakeLists.txt installs."""
     text = (ROOT / "CMakeLists.txt").read_text()
     patterns = re.search(r"file\(GLOB locant_public_headers[^)]*\)", text)[0]
+    components = re.findall(r"set\(locant_\w+_headers (locant/\S+\.h)\)", text)
     return sorted(
         path
-        for pattern in re.findall(r"^\s+(locant/\S+?\.h)", patterns, re.MULTILINE)
+        for pattern in [*re.findall(r"^\s+(locant/\S+?\.h)", patterns, re.MULTILINE), *components]
         for path in ROOT.glob(pattern)
         if "*/*" not in pattern or path.stem == path.parent.name  # name/name.h
     )
@@ -90,6 +91,7 @@ def test_every_library_file_is_in_the_inline_namespace():
 def test_public_headers_are_found():
     names = {path.relative_to(ROOT).as_posix() for path in HEADERS}
     assert "locant/layers/attend.h" in names and "locant/encodings/shaw/shaw.h" in names
+    assert "locant/models/model.h" in names and "locant/text/tokenizer.h" in names
     assert not any("-inl" in name or name.startswith("locant/check") for name in names)
 
 

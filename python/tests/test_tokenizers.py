@@ -20,7 +20,7 @@ OLDER = ROOT / ".venv-transformer-xl"
 def tokens(folder, texts, *arguments):
     """[{"ids", "token_type_ids", "pieces", "bytes", "decoded", "cut"}] of texts or (text, pair)s."""
     lines = "".join(json.dumps(text) + "\n" for text in texts)
-    run = run_command("tokens", folder, "--json-lines", "-", "--json", *arguments, text=lines)
+    run = run_command("tokens", folder, "--jsonl", "-", "--json", *arguments, text=lines)
     if "not expected: tokens" in run.stderr:
         pytest.skip("the command was built without tokenizers")
     assert run.returncode == 0, run.stderr
@@ -91,6 +91,21 @@ def test_ids_of_a_published_bert(real_bert):
     assert_equal_ids(texts, tokens(real_bert, texts), theirs["input_ids"])
 
 
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(map(str, s.values())))
+def test_folders_that_transformers_5_saves_have_only_a_tokenizer_json(wordpiece, tmp_path, settings):
+    peer = hugging_face_bert(write_config(wordpiece, **settings))
+    peer.add_tokens(["<new>", "[unused]"])
+    peer.save_pretrained(tmp_path)
+    assert not (tmp_path / "vocab.txt").exists()
+    texts = [*all_texts(), "a<new>b", "x <new> [unused]"]
+    assert_equal_ids(texts, tokens(tmp_path, texts), peer(texts)["input_ids"])
+    pairs = pairs_of(texts)
+    theirs = peer(*map(list, zip(*pairs, strict=True)))
+    ours = tokens(tmp_path, pairs)
+    assert_equal_ids(pairs, ours, theirs["input_ids"])
+    assert [x["token_type_ids"] for x in ours] == theirs["token_type_ids"]
+
+
 def test_every_character_is_treated_as_hugging_face_does(wordpiece):
     """Between letters: removed, white space, punctuation, an accent, an ideograph, or a letter."""
     peer = hugging_face_bert(write_config(wordpiece, do_lower_case=True))
@@ -112,7 +127,7 @@ def test_wordpiece_pairs_and_truncation(real_bert):
     assert [x["token_type_ids"] for x in ours] == theirs["token_type_ids"]
     for most in (3, 4, 7, 16):
         cut = peer(first, second, truncation="longest_first", max_length=most, padding=False)
-        shorter = tokens(real_bert, pairs, "--truncate", most)
+        shorter = tokens(real_bert, pairs, "--max-length", most)
         assert_equal_ids(pairs, shorter, cut["input_ids"])
         for mine, whole in zip(shorter, ours, strict=True):
             assert mine["cut"] == len(whole["ids"]) - len(mine["ids"])
@@ -238,10 +253,10 @@ def test_other_tokenizers_are_refused_by_name(tmp_path):
         assert run.returncode == 2
         return run.stderr
 
-    assert "has no vocabulary: neither vocab.txt nor spm.model" in complaint()
-    (tmp_path / "tokenizer.json").write_text("{}")
-    assert "has only tokenizer.json, which is not built in" in complaint()
-    assert "Python's tokenizers and pass those" in complaint()
+    assert "has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json" in complaint()
+    (tmp_path / "tokenizer.json").write_text('{"model": {"type": "BPE"}}')
+    assert "tokenizer.json holds a BPE model, which is not built in" in complaint()
+    assert "Python's tokenizers and pass those (locant run --ids)" in complaint()
     (tmp_path / "vocab.json").write_text("{}")
     (tmp_path / "merges.txt").write_text("")
     assert "vocab.json and merges.txt are a byte-level BPE" in complaint()
@@ -253,7 +268,7 @@ def test_long_texts_take_time_in_proportion(real_bert, sentencepiece_folder):
     for folder in (real_bert, sentencepiece_folder):
         for text in [*texts, *(["☃" * 300000, "\u0301" * 500000] if folder == real_bert else [])]:
             lines = json.dumps(text) + "\n"
-            run = run_command("tokens", folder, "--json-lines", "-", text=lines, timeout=30)
+            run = run_command("tokens", folder, "--jsonl", "-", text=lines, timeout=30)
             assert run.returncode == 0
 
 
@@ -261,7 +276,7 @@ def test_long_runs_of_unknown_characters_are_refused_by_sentencepiece(sentencepi
     """Where the library itself would take quadratic time; byte pieces do not have the problem."""
     for length, code in ((60000, 0), (300000, 2)):
         lines = json.dumps("☃" * length) + "\n"
-        run = run_command("tokens", sentencepiece_folder, "--json-lines", "-", text=lines, timeout=30)
+        run = run_command("tokens", sentencepiece_folder, "--jsonl", "-", text=lines, timeout=30)
         if "<0x" in run.stdout:
             assert run.returncode == 0
             return

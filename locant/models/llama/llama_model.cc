@@ -5,18 +5,12 @@
 
 #include "locant/layers/attend.h"
 #include "locant/layers/embedding.h"
+#include "locant/layers/heads.h"
 #include "locant/models/batch.h"
 #include "locant/models/sampling.h"
 
 namespace locant::inline v0 {
 namespace {
-
-// Columns of a matrix (T, ...) as the heads of one batch row: (1, H, T, d).
-View heads_of(const View& m, int64_t begin, int64_t heads, int64_t dim) {
-  const int64_t shape[] = {1, heads, m.shape[0], dim};
-  const int64_t strides[] = {0, dim, m.strides[0], 1};
-  return View(m.at<float>(0, begin), DType::f32, shape, strides);
-}
 
 // Rows [begin, begin + count) of (1, H, rows, d).
 View rows_of(const View& heads, int64_t begin, int64_t count) {

@@ -6,13 +6,13 @@ compilers: what depends on the data, such as whether a padding mask is a matter 
 decided inside.
 """
 
-import math
 from collections import namedtuple
 
 import numpy as np
 import torch
 
 from locant import _locant
+from locant._arrays import empty
 from locant.torch._bindings import FLOATING, adds_to_scores, bound, view
 
 library = torch.library.Library("locant", "DEF")
@@ -74,12 +74,10 @@ def _check(q, k, v):
 
 
 def _new(like, shape):
-    """Memory for a result that locant used before, if it is large: fresh pages are dear."""
-    wide = like.dtype is torch.float64
-    kept = type(like) is torch.Tensor and like.device.type == "cpu" and math.prod(shape) >= 1 << 15
-    if not kept or not (wide or like.dtype is torch.float32):
-        return like.new_empty(shape)
-    return torch.from_numpy(_locant.empty(shape, wide))
+    """Memory for a result. Only plain tensors have any: a compiler asks for shapes with others."""
+    if type(like) is torch.Tensor and like.device.type == "cpu":
+        return empty(shape, like)
+    return like.new_empty(shape)
 
 
 def _empty(like, shape, side_by_side):

@@ -1,0 +1,85 @@
+#include "locant/text/tokenizer_json.h"
+
+#include <cstdint>
+
+#include "locant/core/error.h"
+#include "locant/io/file.h"
+
+namespace locant::inline v0 {
+namespace {
+
+constexpr const char* kFile = "tokenizer.json";
+constexpr const char* kAdvice = "; make ids with Python's tokenizers";
+
+void require_type(const Config& file, const char* part, const std::string& type) {
+  const std::string got = file.child(part).text("type");
+  if (got != type) file.reject(part, "is a " + got + ", but only " + type + " is known" + kAdvice);
+}
+
+// "[CLS]:0 A:0 [SEP]:0" of a template's parts.
+std::string template_text(const Config& processor, const char* key) {
+  std::string out;
+  for (const Config& part : processor.children(key)) {
+    const Config inner = part.child(part.has("Sequence") ? "Sequence" : "SpecialToken");
+    out.append(out.empty() ? "" : " ").append(inner.text("id")).append(":");
+    out.append(std::to_string(inner.integer_or("type_id", 0)));
+  }
+  return out;
+}
+
+// [CLS] A [SEP] and [CLS] A [SEP] B [SEP], the second text and its [SEP] of type 1.
+void require_bert_template(const Config& file) {
+  const Config processor = file.child("post_processor");
+  if (processor.choice("type", {"TemplateProcessing", "BertProcessing"}) == "BertProcessing")
+    return;
+  const std::string single = template_text(processor, "single");
+  const std::string pair = template_text(processor, "pair");
+  const size_t a = single.find(":0 A:0 ");
+  const std::string sep = a == single.npos ? "" : single.substr(a + 7);
+  if (sep.size() < 3 || pair != single + " B:1 " + sep.substr(0, sep.size() - 1) + "1")
+    file.reject("post_processor", "must be [CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1, got " + pair + kAdvice);
+}
+
+// By id. A vocab.txt with equal lines leaves ids without a piece: "".
+std::vector<std::string> pieces_of(const Config& model) {
+  constexpr int64_t kMostIds = int64_t{1} << 24;
+  const Config vocabulary = model.child("vocab");
+  std::vector<std::string> pieces;
+  for (const std::string& key : vocabulary.keys()) {
+    const auto id = static_cast<size_t>(vocabulary.integer(key, 0, kMostIds - 1));
+    if (id >= pieces.size()) pieces.resize(id + 1);
+    if (!pieces[id].empty()) vocabulary.reject(key, "has the id of " + shown(pieces[id]));
+    pieces[id] = key;
+  }
+  if (pieces.empty()) model.reject("vocab", "is empty");
+  return pieces;
+}
+
+}  // namespace
+
+std::string tokenizer_json_model(const std::string& dir) {
+  const std::string path = join_path(dir, kFile);
+  return is_file(path) ? Config::read(path).child("model").text_or("type", "unnamed") : "";
+}
+
+WordPieceFile read_wordpiece_json(const std::string& dir) {
+  const Config file = Config::read(join_path(dir, kFile));
+  const Config model = file.child("model");
+  require_type(file, "normalizer", "BertNormalizer");
+  require_type(file, "pre_tokenizer", "BertPreTokenizer");
+  require_bert_template(file);
+  model.choice("continuing_subword_prefix", {"##"});
+  model.integer("max_input_chars_per_word", 100, 100);
+  const Config normalizer = file.child("normalizer");
+  if (!normalizer.flag_or("clean_text", true))
+    normalizer.reject("clean_text", std::string("must be true") + kAdvice);
+  WordPieceFile out;
+  out.pieces = pieces_of(model);
+  if (file.has("added_tokens")) out.added = file.children("added_tokens");
+  out.lower_case = normalizer.flag_or("lowercase", true);
+  out.strip_accents = normalizer.flag_or("strip_accents", out.lower_case);
+  out.split_chinese = normalizer.flag_or("handle_chinese_chars", true);
+  return out;
+}
+
+}  // namespace locant::inline v0

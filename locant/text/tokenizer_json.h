@@ -1,0 +1,26 @@
+// tokenizer.json, which Hugging Face's `tokenizers` writes: of the many kinds of tokenizers that it
+// can hold, BERT's is read here.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "locant/io/config.h"
+
+namespace locant::inline v0 {
+
+struct WordPieceFile {
+  std::vector<std::string> pieces;  // by id
+  std::vector<Config> added;        // entries of added_tokens
+  bool lower_case = true, split_chinese = true, strip_accents = true;
+};
+
+// What kind of vocabulary the folder's tokenizer.json holds: "WordPiece", "Unigram", "BPE"; empty
+// if there is no such file.
+std::string tokenizer_json_model(const std::string& dir);
+
+// Fails by name on every part that BERT's tokenizer does not have: another normalizer, another way
+// of putting [CLS] and [SEP] around texts.
+WordPieceFile read_wordpiece_json(const std::string& dir);
+
+}  // namespace locant::inline v0
