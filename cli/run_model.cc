@@ -255,8 +255,9 @@ void add_query_options(CLI::App& command, QueryFlags& flags) {
 Command add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a checkpoint (BERT, RoBERTa, DeBERTa, Llama) on texts or token ids, and print what it "
-      "says: embeddings, labels, answers, guesses for [MASK], a continuation");
+      "Run a checkpoint (BERT, RoBERTa, DeBERTa, T5, XLNet, Transformer-XL, Llama) on texts or token "
+      "ids, and print what it says: embeddings, labels, answers, guesses for [MASK], a "
+      "continuation");
   auto flags = std::make_shared<RunFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();

@@ -25,7 +25,7 @@ std::string complaint(const std::string& text) {
 TEST(Configs, GiveValuesByType) {
   const Config config = Config::parse(
       R"({"n":12,"x":1e-7,"whole":2,"on":true,"name":"gelu","list":["c2p","p2c"],"null":null,
-          "factors":[1,2.5],"rope":{"factor":8},"parts":[{"a":1},{"a":2}]})",
+          "factors":[1,2.5],"flags":[true,false],"rope":{"factor":8},"parts":[{"a":1},{"a":2}]})",
       "c.json");
   EXPECT_EQ(config.integer("n", 1, 12), 12);
   EXPECT_EQ(config.number("x"), 1e-7);
@@ -34,12 +34,13 @@ TEST(Configs, GiveValuesByType) {
   EXPECT_EQ(config.choice("name", {"relu", "gelu"}), "gelu");
   EXPECT_EQ(config.texts("list"), (std::vector<std::string>{"c2p", "p2c"}));
   EXPECT_EQ(config.numbers("factors"), (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(config.flags("flags"), (std::vector<bool>{true, false}));
   EXPECT_EQ(config.child("rope").number("factor"), 8);
   EXPECT_EQ(config.children("parts")[1].integer("a"), 2);
   EXPECT_FALSE(config.has("null"));
   EXPECT_EQ(config.integer_or("null", -1), -1);
   EXPECT_EQ(config.text_or("none", "a"), "a");
-  EXPECT_EQ(config.keys().size(), 9u);
+  EXPECT_EQ(config.keys().size(), 10u);
 }
 
 TEST(BadConfigs, KeysAndTypes) {
@@ -61,6 +62,8 @@ TEST(BadConfigs, KeysAndTypes) {
             "a must be a string, got 1");
   EXPECT_EQ(complaint(R"({"a":["b",1]})", [](const Config& c) { c.texts("a"); }),
             "a must be a list of strings, got 1");
+  EXPECT_EQ(complaint(R"({"a":[true,1]})", [](const Config& c) { c.flags("a"); }),
+            "a must be a list of true and false, got 1");
   EXPECT_EQ(complaint(R"({"a":{"b":"x"}})", [](const Config& c) { c.child("a").number("b"); }),
             "a.b must be a number, got 'x'");
   EXPECT_EQ(

@@ -170,6 +170,18 @@ std::vector<double> Config::numbers(std::string_view key) const {
   return out;
 }
 
+std::vector<bool> Config::flags(std::string_view key) const {
+  const std::string kind = "a list of true and false";
+  const json& value = node_->at(key, kind);
+  if (!value.is_array()) node_->mistake(key, kind, value);
+  std::vector<bool> out;
+  for (const json& item : value) {
+    if (!item.is_boolean()) node_->mistake(key, kind, item);
+    out.push_back(item.get<bool>());
+  }
+  return out;
+}
+
 Config Config::child(std::string_view key) const {
   const json& value = node_->at(key, "an object");
   if (!value.is_object()) node_->mistake(key, "an object", value);

@@ -40,6 +40,7 @@ class LOCANT_API Config {
   std::string text(std::string_view key) const;
   std::vector<std::string> texts(std::string_view key) const;
   std::vector<double> numbers(std::string_view key) const;
+  std::vector<bool> flags(std::string_view key) const;
   Config child(std::string_view key) const;
   std::vector<Config> children(std::string_view key) const;  // a list of objects
 

@@ -21,8 +21,8 @@ constexpr const char* kScope = "weights";
 constexpr const char* kWhole = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr size_t kMostIndexBytes = size_t{100} << 20;
-constexpr std::array<std::string_view, 5> kBasePrefixes = {"deberta.", "bert.", "roberta.",
-                                                           "mpnet.", "model."};
+constexpr std::array<std::string_view, 6> kBasePrefixes = {"deberta.", "bert.", "roberta.",
+                                                           "mpnet.", "transformer.", "model."};
 // Files that hold weights in formats that are not read.
 constexpr std::array<std::string_view, 6> kOtherFormats = {
     "pytorch_model.bin", "pytorch_model.bin.index.json",

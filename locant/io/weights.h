@@ -35,7 +35,7 @@ class LOCANT_API Weights {
   // as any Weights or hold() of this folder. If it is missing, of another shape, or not of a
   // floating type, the result is an empty view and require_complete() will tell.
   // A name may be stored with the base model's prefix ("deberta.", "bert.", "roberta.", "mpnet.",
-  // "model.") or without, and a norm's weight and bias as gamma and beta.
+  // "transformer.", "model.") or without, and a norm's weight and bias as gamma and beta.
   ConstView get(std::string_view name, std::span<const int64_t> shape) const;
   ConstView get(std::string_view name, std::initializer_list<int64_t> shape) const;
 

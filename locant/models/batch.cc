@@ -1,5 +1,6 @@
 #include "locant/models/batch.h"
 
+#include <algorithm>
 #include <string>
 
 #include "locant/core/error.h"
@@ -32,6 +33,17 @@ void check_shapes(const ModelInput& input) {
             "] must be from 0 to ", kMaxPosition, ", got ", input.starts[n]);
 }
 
+// Inputs that the model would not look at.
+void check_takes(const ModelInput& input, const ModelInfo& info) {
+  const auto check = [&](const char* name, bool given) {
+    require(!given || std::find(info.takes.begin(), info.takes.end(), name) != info.takes.end(),
+            kScope, "a ", info.model_type, " model takes no ", name);
+  };
+  check("mems", !input.mems.empty() || input.use_mems);
+  check("perm_mask", !input.perm_masks.empty());
+  check("target_mapping", !input.target_mappings.empty());
+}
+
 void add_positions(const std::vector<int64_t>& ids, int64_t start, const PositionRule& rule,
                    std::vector<int64_t>& positions) {
   int64_t counted = 0;
@@ -61,6 +73,7 @@ void add_sequence(const char* name, size_t n, const std::vector<int64_t>& ids,
 
 Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionRule& rule) {
   check_shapes(input);
+  check_takes(input, info);
   require(input.decoder_ids.empty() || info.decoder_layers > 0, kScope, "a ", info.model_type,
           " model with head ", info.head, " has no decoder: leave out decoder_ids");
   Batch batch;

@@ -10,6 +10,8 @@
 #include "locant/models/model.h"
 #include "locant/models/mpnet/mpnet.h"
 #include "locant/models/t5/t5.h"
+#include "locant/models/transformer_xl/transformer_xl.h"
+#include "locant/models/xlnet/xlnet.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -37,6 +39,8 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"t5", build_t5},
     {"mt5", build_t5},
     {"umt5", build_t5},
+    {"xlnet", build_xlnet},
+    {"transfo-xl", build_transformer_xl},
     {"llama", build_llama},
     {"mistral", build_llama},
     {"qwen2", build_llama},
@@ -63,6 +67,7 @@ std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& opt
   const Weights weights = Weights::open(dir);
   weights.ignore("position_ids");
   weights.ignore("rotary_emb.inv_freq");
+  weights.ignore("pos_emb.inv_freq");
   static_cast<void>(build(config, options, Source(weights, true, std::make_shared<ModelStorage>())));
   weights.require_complete();
   const auto model =

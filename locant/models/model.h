@@ -12,6 +12,7 @@
 
 #include "locant/core/api.h"
 #include "locant/core/tensor.h"
+#include "locant/core/view.h"
 
 namespace locant::inline v0 {
 
@@ -25,6 +26,16 @@ struct ModelInput {
   // What the decoder of an encoder-decoder model has before it: as many sequences as ids, each of
   // any length. generate() begins with the config's start token if they are empty.
   std::vector<std::vector<int64_t>> decoder_ids = {};
+
+  // Transformer-XL and XLNet: the memory of each sequence, (layers, M, D) float32 as an earlier run
+  // gave it, or empty; and whether this run gives memories.
+  std::vector<ConstView> mems = {};
+  bool use_mems = false;
+
+  // XLNet, for each sequence of L tokens, or empty. Where perm_masks (L, L) are not 0, query i must
+  // not see key j. With target_mappings (T, L), float32, results have a row for each of T targets,
+  // which do not see the tokens that they stand for (layers/two_stream.h).
+  std::vector<ConstView> perm_masks = {}, target_mappings = {};
 };
 
 // By Hugging Face's names; what the model's head does not give is empty. Rows of tokens stand one
@@ -36,10 +47,11 @@ struct ModelOutput {
   Tensor pooler_output;             // (N, D)
   Tensor logits;                    // (N, labels), (T, labels) or (T, vocabulary)
   Tensor start_logits, end_logits;  // (T)
+  std::vector<Tensor> mems;         // (layers, M, D) of each sequence: ModelInput::mems of what follows
 };
 
 struct ModelInfo {
-  std::string model_type;  // "bert", "roberta", "deberta", "deberta-v2", "mpnet", "t5", ...
+  std::string model_type;  // "bert", "roberta", "deberta", "deberta-v2", "mpnet", "t5", "xlnet", ...
   std::string head;        // "base", "masked_lm", ...: see LoadOptions
   std::string encoding;    // where positions enter, in words
   int64_t vocab_size = 0, hidden_size = 0, layers = 0, heads = 0, intermediate_size = 0;
@@ -51,6 +63,7 @@ struct ModelInfo {
   bool enhanced_mask_decoder = false;
   bool per_token = true;  // whether logits have a row per token, or per sequence
   std::vector<std::string> labels;
+  std::vector<std::string> takes;  // of "mems", "perm_mask", "target_mapping": inputs of few families
 };
 
 struct LoadOptions {

@@ -33,4 +33,16 @@ inline ModelInfo sizes_of(const Config& config, HeadDim head_dim = HeadDim::divi
   return info;
 }
 
+// The same by Transformer-XL's and XLNet's names: d_model, n_layer, n_head, d_inner.
+inline ModelInfo recurrent_sizes_of(const Config& config) {
+  ModelInfo info;
+  info.model_type = config.text("model_type");
+  info.vocab_size = config.integer("vocab_size", 1, kMostConfigured);
+  info.hidden_size = config.integer("d_model", 1, kMostConfigured);
+  info.layers = config.integer("n_layer", 1, 1 << 16);
+  info.heads = config.integer("n_head", 1, kMostConfigured);
+  info.intermediate_size = config.integer("d_inner", 1, kMostConfigured);
+  return info;
+}
+
 }  // namespace locant::inline v0

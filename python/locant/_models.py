@@ -1,5 +1,6 @@
 """Checkpoints as Hugging Face writes them, run in C++."""
 
+import copy
 import operator
 import os
 import sys
@@ -31,15 +32,26 @@ class ModelInfo(NamedTuple):
     enhanced_mask_decoder: bool
     per_token: bool  # whether logits have a row per token, or per sequence
     labels: list
+    takes: list  # of "mems", "perm_mask", "target_mapping": inputs of few families
 
 
 class ModelOutput(dict):
     """Results by Hugging Face's names: out.logits, out["logits"]. What the model's head does not
     give is None as an attribute, and no key."""
 
-    _names = ("last_hidden_state", "pooler_output", "logits", "start_logits", "end_logits")
+    _names = (
+        "last_hidden_state",
+        "pooler_output",
+        "logits",
+        "start_logits",
+        "end_logits",
+        "prediction_scores",
+        "mems",
+    )
 
     def __getattr__(self, name):
+        if name == "logits" and "prediction_scores" in self:
+            return self["prediction_scores"]
         if name in self._names:
             return self.get(name)
         raise AttributeError(name)
@@ -58,7 +70,16 @@ class Model:
         return f"<locant.Model {self.info.model_type} {self.info.head} from {self.path!r}>"
 
     def __call__(
-        self, input_ids, attention_mask=None, token_type_ids=None, decoder_input_ids=None
+        self,
+        input_ids,
+        attention_mask=None,
+        token_type_ids=None,
+        decoder_input_ids=None,
+        *,
+        mems=None,
+        use_mems=None,
+        perm_mask=None,
+        target_mapping=None,
     ):
         """Results by Hugging Face's names, float32.
 
@@ -67,6 +88,14 @@ class Model:
         token_type_ids     as input_ids
         decoder_input_ids  for models with a decoder: (B, M), or a list of sequences; the results'
                            rows are theirs
+        mems               Transformer-XL, XLNet: out.mems of the texts' earlier part
+        use_mems           whether to give out.mems; None: if there are mems
+        perm_mask          XLNet: (B, L, L), or a list of (L, L); not 0: query i does not see key j
+        target_mapping     XLNet: (B, T, L), or a list of (T, L): results have a row per target,
+                           which does not see the token that it stands for
+
+        Memories of an array without padding are as Hugging Face's, (M, B, D) for each layer; else
+        they are an array (layers, M, D) for each sequence.
 
         An array gives arrays of its library with a row per token, (B, L, ...), and zeros at padding,
         on which no work is done. A list gives a list of arrays, one for each sequence. Results of a
@@ -75,16 +104,38 @@ class Model:
         batch = _Batch(input_ids, attention_mask, token_type_ids)
         rows, decoder = _decoder_rows(decoder_input_ids)
         rows = rows or batch
-        results = self._model.run(*batch.arguments, *decoder, False, False)
+        extras = self._extras(batch, mems, use_mems, perm_mask, target_mapping)
+        results = self._model.run(*batch.arguments, *decoder, False, False, extras)
+        memories = results.pop("mems", None)
+        if self.info.model_type == "transfo-xl" and self.info.head == "causal_lm":
+            results["prediction_scores"] = results.pop("logits")
         per_token = {"last_hidden_state", "start_logits", "end_logits"}
         if self.info.per_token:
-            per_token.add("logits")
-        return ModelOutput(
+            per_token |= {"logits", "prediction_scores"}
+        if target_mapping is not None:
+            rows = batch.of_targets(extras["target_mapping"])
+        out = ModelOutput(
             {
                 name: rows.per_token(x) if name in per_token else rows.wrap(x)
                 for name, x in results.items()
             }
         )
+        if memories is not None:
+            out["mems"] = batch.memories_out(memories)
+        return out
+
+    def _extras(self, batch, mems, use_mems, perm_mask, target_mapping):
+        """What only some families take, by name, an array for each sequence."""
+        extras = {"use_mems": mems is not None if use_mems is None else bool(use_mems)}
+        if mems is not None:
+            if "mems" not in self.info.takes:
+                raise ValueError(f"[model] a {self.info.model_type} model takes no mems")
+            extras["mems"] = batch.memories_in(mems, self.info)
+        if perm_mask is not None:
+            extras["perm_mask"] = batch.matrices(perm_mask, "perm_mask", True)
+        if target_mapping is not None:
+            extras["target_mapping"] = batch.matrices(target_mapping, "target_mapping", False)
+        return extras
 
     def generate(
         self,
@@ -137,7 +188,7 @@ class Model:
         """Sentence embeddings (B, D): the mean of each sequence's last_hidden_state, of length 1
         unless normalize is false. For models with the head "base"."""
         batch = _Batch(input_ids, attention_mask, token_type_ids)
-        results = self._model.run(*batch.arguments, None, None, True, normalize)
+        results = self._model.run(*batch.arguments, None, None, True, normalize, {})
         return batch.wrap(results["embeddings"])
 
     def tokenize(self, texts, pairs=None, max_length=None):
@@ -180,8 +231,8 @@ class Model:
 
 
 def load(path, head=None, mask_decoder="auto"):
-    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, MPNet, T5, mT5, UMT5, Llama, Mistral, Qwen2,
-    Qwen3, Phi-3.
+    """The model in a folder: BERT, RoBERTa, DeBERTa v1-v3, MPNet, T5, mT5, UMT5, XLNet,
+    Transformer-XL, Llama, Mistral, Qwen2, Qwen3, Phi-3.
 
     path            of the folder, with config.json and model.safetensors (or its shards)
     head            "base", "masked_lm", "sequence_classification", "token_classification",
@@ -247,6 +298,77 @@ class _Batch:
         ):
             out[n, begin : begin + length] = rows[end - length : end]
         return self.wrap(out)
+
+    def whole(self):
+        """Whether this is an array without padding."""
+        return self.shape is not None and (self.lengths == self.shape[1]).all()
+
+    def of_targets(self, mappings):
+        """The way back for results with a row per target."""
+        out = copy.copy(self)
+        out.lengths = np.array([len(mapping) for mapping in mappings], np.int64)
+        if self.shape is not None:
+            out.shape = (self.shape[0], max(out.lengths, default=0))
+            out.begins = np.zeros(len(mappings), np.int64)
+        return out
+
+    def matrices(self, x, name, square):
+        """A float32 matrix per sequence, with columns (and rows, if square) of its real tokens."""
+        if self.shape is None:
+            return [_floats(m, f"{name}[{n}]", 2) for n, m in enumerate(x)]
+        array = _floats(x, name, 3)
+        if len(array) != self.shape[0] or array.shape[2] != self.shape[1]:
+            raise ValueError(
+                f"[model] {name} has shape {array.shape} but input_ids has {self.shape}"
+            )
+        spans = [
+            slice(begin, begin + length)
+            for begin, length in zip(self.begins, self.lengths, strict=True)
+        ]
+        if square and array.shape[1] != self.shape[1]:
+            raise ValueError(f"[model] {name} must be (B, L, L), got {array.shape}")
+        return [
+            np.ascontiguousarray(m[span, span] if square else m[:, span])
+            for m, span in zip(array, spans, strict=True)
+        ]
+
+    def memories_in(self, mems, info):
+        """-> (layers, M, D) of each sequence."""
+        if not self.whole():
+            if len(mems) != len(self.lengths):
+                raise ValueError(
+                    f"[model] mems has {len(mems)} sequences but input_ids has {len(self.lengths)}"
+                )
+            return [_floats(m, f"mems[{n}]", 3) for n, m in enumerate(mems)]
+        layers = [_floats(m, f"mems[{n}]", 3) for n, m in enumerate(mems)]
+        wanted = (self.shape[0], info.hidden_size)
+        if len(layers) != info.layers:
+            raise ValueError(f"[model] mems has {len(layers)} layers, the model {info.layers}")
+        for n, m in enumerate(layers):
+            if m.shape[1:] != wanted or len(m) != len(layers[0]):
+                raise ValueError(
+                    f"[model] mems[{n}] must be (M, B, D) = ({len(layers[0])}, {wanted[0]}, "
+                    f"{wanted[1]}), got {m.shape}"
+                )
+        return list(np.ascontiguousarray(np.stack(layers).transpose(2, 0, 1, 3)))
+
+    def memories_out(self, mems):
+        if not self.whole():
+            return [self.wrap(m) for m in mems]
+        if not mems:
+            return []
+        return [self.wrap(m) for m in np.ascontiguousarray(np.stack(mems).transpose(1, 2, 0, 3))]
+
+
+def _floats(x, name, axes):
+    if is_torch(x):
+        x = x.detach().cpu().numpy()
+    array = np.asarray(x)
+    if array.ndim != axes or array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"[model] {name} must be numbers with {axes} axes, got {array.dtype} {array.shape}"
+        )
+    return np.ascontiguousarray(array, np.float32)
 
 
 def _decoder_rows(decoder_input_ids):

@@ -45,9 +45,25 @@ std::vector<std::vector<int64_t>> decoder_sequences(nb::handle flat, nb::handle 
   return cut(integers(flat, "decoder_input_ids"), integers(lengths, "decoder_lengths"));
 }
 
+// An array per sequence; none if there is no such entry.
+std::vector<InputArray> arrays_of(const nb::dict& extras, const char* name, const Axes& axes) {
+  std::vector<InputArray> out;
+  if (extras.contains(name))
+    for (const nb::handle array : nb::borrow<nb::list>(extras[name]))
+      out.push_back(input_array(array, name, axes));
+  return out;
+}
+
+std::vector<ConstView> views_of(const std::vector<InputArray>& arrays) {
+  std::vector<ConstView> out;
+  for (const InputArray& array : arrays) out.push_back(array.view);
+  return out;
+}
+
+// extras: "mems", "perm_mask" and "target_mapping", a list of arrays each, and "use_mems".
 nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::handle token_types,
              nb::handle starts, nb::handle decoder_ids, nb::handle decoder_lengths, bool mean,
-             bool normalize) {
+             bool normalize, const nb::dict& extras) {
   const std::vector<int64_t> lengths = integers(lengths_in, "lengths");
   ModelInput input;
   input.ids = cut(integers(ids, "input_ids"), lengths);
@@ -55,6 +71,13 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
     input.token_types = cut(integers(token_types, "token_type_ids"), lengths);
   input.starts = integers(starts, "starts");
   input.decoder_ids = decoder_sequences(decoder_ids, decoder_lengths);
+  const auto mems = arrays_of(extras, "mems", {3, "(layers, M, D)"});
+  const auto perm_masks = arrays_of(extras, "perm_mask", {2, "(L, L)"});
+  const auto mappings = arrays_of(extras, "target_mapping", {2, "(T, L)"});
+  input.mems = views_of(mems);
+  input.perm_masks = views_of(perm_masks);
+  input.target_mappings = views_of(mappings);
+  input.use_mems = extras.contains("use_mems") && nb::cast<bool>(extras["use_mems"]);
   ModelOutput out;
   Tensor pooled;
   {
@@ -75,6 +98,11 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
   add("logits", std::move(out.logits));
   add("start_logits", std::move(out.start_logits));
   add("end_logits", std::move(out.end_logits));
+  if (input.use_mems) {
+    nb::list given;
+    for (Tensor& tensor : out.mems) given.append(array_of(std::move(tensor)));
+    result["mems"] = std::move(given);
+  }
   return result;
 }
 
@@ -122,6 +150,7 @@ nb::dict info_of(const Model& model) {
   out["enhanced_mask_decoder"] = info.enhanced_mask_decoder;
   out["per_token"] = info.per_token;
   out["labels"] = nb::cast(info.labels);
+  out["takes"] = nb::cast(info.takes);
   return out;
 }
 
@@ -133,6 +162,7 @@ void bind_model(nb::module_& module) {
       .def("run", &run, nb::arg("ids"), nb::arg("lengths"), nb::arg("token_types").none(),
            nb::arg("starts").none(), nb::arg("decoder_ids").none(),
            nb::arg("decoder_lengths").none(), nb::arg("mean"), nb::arg("normalize"),
+           nb::arg("extras"),
            "Runs sequences that stand one after the other; arrays by name, a row per token.")
       .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"),
            nb::arg("decoder_ids").none(), nb::arg("decoder_lengths").none(),

@@ -63,6 +63,7 @@ class ModelInfo(NamedTuple):
     enhanced_mask_decoder: bool
     per_token: bool
     labels: list[str]
+    takes: list[str]
 
 class ModelOutput(dict[str, Any]):
     last_hidden_state: Any
@@ -70,12 +71,22 @@ class ModelOutput(dict[str, Any]):
     logits: Any
     start_logits: Any
     end_logits: Any
+    prediction_scores: Any
+    mems: Any
 
 class Model:
     path: str
     info: ModelInfo
     def __call__(
-        self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None
+        self,
+        input_ids: Any,
+        attention_mask: Any = None,
+        token_type_ids: Any = None,
+        *,
+        mems: Any = None,
+        use_mems: bool | None = None,
+        perm_mask: Any = None,
+        target_mapping: Any = None,
     ) -> ModelOutput: ...
     def embed(
         self,

@@ -218,7 +218,7 @@ def test_sentencepiece_ids_are_those_of_transformers_5_where_it_normalises_alike
     ours = tokens(sentencepiece_folder, texts)
     # Byte pieces are where it says [UNK].
     kept = [n for n, x in enumerate(ours) if not any(p.startswith("<0x") for p in x["pieces"])]
-    assert len(kept) > 100
+    assert len(kept) > 80
     theirs = peer([texts[n] for n in kept])["input_ids"]
     assert_equal_ids([texts[n] for n in kept], [ours[n] for n in kept], theirs)
 
