@@ -1,6 +1,6 @@
 // Large blocks of memory. Fresh pages are dear: writing to one for the first time costs a fault, on
-// a virtual machine 2 µs per 4 kB, which at 512 tokens is a tenth of the time of a backward pass. So
-// blocks that are given back are kept for the next who asks, and large ones lie on huge pages.
+// a virtual machine 2 µs per 4 kB (docs/decisions/0008). So blocks that are given back are kept for
+// the next who asks, and large ones lie on huge pages.
 #pragma once
 
 #include <cstddef>

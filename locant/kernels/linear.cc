@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <utility>
 
 #include "locant/core/executor.h"
-#include "locant/core/memory.h"
 #include "locant/core/overlap.h"
 #include "locant/kernels/isa_dispatch.h"
 #include "locant/kernels/matmul_tile.h"
@@ -61,16 +58,6 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// Large matrices on huge pages, where the system has them: every product walks through them.
-float* allocate(size_t bytes) {
-  const size_t alignment = bytes >= kHugePage ? kHugePage : size_t{128};
-  bytes = std::max((bytes + alignment - 1) / alignment * alignment, alignment);
-  void* data = std::aligned_alloc(alignment, bytes);
-  if (data == nullptr) throw std::bad_alloc();
-  prefer_huge_pages(data, bytes);
-  return static_cast<float*>(data);
-}
-
 // Sizes of the rectangles that y (rows, panels of `panel` columns) is cut into. The bits of the
 // result do not depend on them.
 struct Cut {
@@ -107,10 +94,6 @@ void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& optio
 
 }  // namespace
 
-void PackedMatrix::Free::operator()(float* p) const {
-  std::free(p);  // NOLINT(cppcoreguidelines-no-malloc): from aligned_alloc
-}
-
 size_t PackedMatrix::bytes() const {
   return static_cast<size_t>(panels() * panel_ * (depth_ + 1)) * sizeof(float);
 }
@@ -142,7 +125,7 @@ PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const C
     for (int64_t n = 0; b && n < count; ++n) bias_[at + n] = static_cast<float>(element(b, n));
     at += count;
   }
-  data_.reset(allocate(static_cast<size_t>(panels() * panel_ * depth_) * sizeof(float)));
+  data_ = Block(static_cast<size_t>(panels() * panel_ * depth_) * sizeof(float));
   const auto pack = HWY_DISPATCH_TABLE(RunPackPanel)[isa_];
   executor()->parallel_for(panels(), [&](int64_t p, int) { (*pack)(*this, p, rows); });
 }

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
+#include "locant/core/memory.h"
 #include "locant/core/view.h"
 #include "locant/kernels/activation.h"
 
@@ -42,17 +42,14 @@ class PackedMatrix {
 
   // Panel `p` of the block of the depth that starts at t.
   const float* at(int64_t t, int64_t p) const {
-    return data_.get() + panels() * panel_ * t + p * panel_ * std::min(kDepthBlock, depth_ - t);
+    return reinterpret_cast<const float*>(data_.data()) + panels() * panel_ * t + p * panel_ * std::min(kDepthBlock, depth_ - t);
   }
   const float* bias() const { return bias_.data(); }  // (panels·panel)
 
  private:
-  struct Free {
-    void operator()(float* p) const;
-  };
   int64_t rows_ = 0, depth_ = 0, panel_ = 0;
   size_t isa_ = 0;
-  std::unique_ptr<float, Free> data_;
+  Block data_;  // large ones on huge pages: every product walks through them
   std::vector<float> bias_;
 };
 

@@ -6,18 +6,6 @@
 #include "locant/layers/heads.h"
 
 namespace locant::inline v0 {
-namespace {
-
-// Columns [begin, begin + count) of a matrix.
-View columns(const View& m, int64_t begin, int64_t count) {
-  View out = m;
-  out.data = m.at<float>(0, begin);
-  out.shape[1] = count;
-  return out;
-}
-
-}  // namespace
-
 View FloatBuffer::take(int64_t rows, int64_t cols) {
   const size_t bytes = static_cast<size_t>(rows * cols) * sizeof(float);
   if (bytes > memory_.bytes()) {

@@ -47,6 +47,28 @@ Tensor column(const ConstView& m, int64_t index) {
   return out;
 }
 
+std::vector<std::string> labels_of(const Config& config) {
+  std::vector<std::string> labels;
+  if (config.has("id2label")) {
+    const Config names = config.child("id2label");
+    labels.resize(names.keys().size());
+    for (const std::string& key : names.keys()) {
+      size_t index = labels.size();
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
+      if (error != std::errc() || end != key.data() + key.size() || index >= labels.size())
+        config.reject("id2label", "must have the keys 0 to " + std::to_string(labels.size() - 1) +
+                                      ", got '" + key + "'");
+      labels[index] = names.text(key);
+    }
+    if (labels.empty()) config.reject("id2label", "is empty");
+    return labels;
+  }
+  constexpr int64_t kMostLabels = 1 << 20;
+  for (int64_t n = 0; n < config.integer_or("num_labels", 2, 1, kMostLabels); ++n)
+    labels.push_back("LABEL_" + std::to_string(n));
+  return labels;
+}
+
 }  // namespace
 
 void Head::run(Tensor hidden, const Batch& batch, ModelOutput& out) const {
@@ -122,26 +144,10 @@ HeadKind head_of(const Config& config, const LoadOptions& options) {
       ->first;
 }
 
-std::vector<std::string> labels_of(const Config& config) {
-  std::vector<std::string> labels;
-  if (config.has("id2label")) {
-    const Config names = config.child("id2label");
-    labels.resize(names.keys().size());
-    for (const std::string& key : names.keys()) {
-      size_t index = labels.size();
-      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-      if (error != std::errc() || end != key.data() + key.size() || index >= labels.size())
-        config.reject("id2label", "must have the keys 0 to " + std::to_string(labels.size() - 1) +
-                                      ", got '" + key + "'");
-      labels[index] = names.text(key);
-    }
-    if (labels.empty()) config.reject("id2label", "is empty");
-    return labels;
-  }
-  constexpr int64_t kMostLabels = 1 << 20;
-  for (int64_t n = 0; n < config.integer_or("num_labels", 2, 1, kMostLabels); ++n)
-    labels.push_back("LABEL_" + std::to_string(n));
-  return labels;
+Linear label_classifier(const Config& config, const Source& source, std::string_view prefix,
+                        ModelInfo& info, bool bias) {
+  info.labels = labels_of(config);
+  return source.linear(prefix, static_cast<int64_t>(info.labels.size()), info.hidden_size, bias);
 }
 
 Activation activation_of(const Config& config, const char* key, const std::string& fallback) {

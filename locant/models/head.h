@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "locant/io/config.h"
@@ -11,6 +12,7 @@
 #include "locant/layers/norm.h"
 #include "locant/models/batch.h"
 #include "locant/models/model.h"
+#include "locant/models/source.h"
 
 namespace locant::inline v0 {
 
@@ -60,8 +62,10 @@ std::string head_name(const Config& config, const LoadOptions& options,
 // The same for encoders.
 HeadKind head_of(const Config& config, const LoadOptions& options);
 
-// Labels of a classifier: names of id2label in order of their numbers, else LABEL_0, LABEL_1, ...
-std::vector<std::string> labels_of(const Config& config);
+// A linear layer (labels, D) from prefix + "weight" and "bias". The labels go into `info`: names of
+// id2label in order of their numbers, else LABEL_0, LABEL_1, ...
+Linear label_classifier(const Config& config, const Source& source, std::string_view prefix,
+                        ModelInfo& info, bool bias = true);
 
 // The activation that config.json names under `key`.
 Activation activation_of(const Config& config, const char* key, const std::string& fallback);

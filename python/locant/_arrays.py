@@ -55,17 +55,13 @@ def empty(shape, like, dtype=None):
     """A new array of like's library; of its element type unless dtype is given ("float64")."""
     if dtype is None:
         dtype = str(like.dtype).removeprefix("torch.") if is_torch(like) else _numpy_dtype(like).name
-    if dtype in ("float32", "float64") and is_large(shape):
+    # A large one is worth memory that locant used before: fresh pages are dear.
+    if dtype in ("float32", "float64") and math.prod(shape) >= 1 << 15:
         return wrap(_locant.empty(shape, dtype == "float64"), like)
     if is_torch(like):
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype))
     return np.empty(shape, dtype=dtype)
-
-
-def is_large(shape):
-    """Whether an array is worth memory that locant used before: fresh pages are dear."""
-    return math.prod(shape) >= 1 << 15
 
 
 def computed_in(x):

@@ -1,5 +1,5 @@
 # Types of the package. The classes of the encodings are added at build time, from the registry.
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as _Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, overload
 
@@ -56,6 +56,7 @@ class ModelInfo(NamedTuple):
     layers: int
     heads: int
     intermediate_size: int
+    decoder_layers: int
     token_types: int
     max_length: int | None
     parameters: int
@@ -82,12 +83,27 @@ class Model:
         input_ids: Any,
         attention_mask: Any = None,
         token_type_ids: Any = None,
+        decoder_input_ids: Any = None,
         *,
         mems: Any = None,
         use_mems: bool | None = None,
         perm_mask: Any = None,
         target_mapping: Any = None,
     ) -> ModelOutput: ...
+    def generate(
+        self,
+        input_ids: Any,
+        attention_mask: Any = None,
+        *,
+        max_new_tokens: int = 32,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop: Iterable[int] | None = None,
+        stream: Callable[[int, int], object] | None = None,
+        exact: bool = True,
+        decoder_input_ids: Any = None,
+    ) -> list[list[int]]: ...
     def embed(
         self,
         input_ids: Any,

@@ -159,8 +159,8 @@ def sentencepiece_folder(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sentencepiece")
     named = {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "pad_piece": "[PAD]",
              "bos_piece": "[CLS]", "eos_piece": "[SEP]", "unk_piece": "[UNK]"}  # fmt: skip
-    documents = sorted((ROOT / "docs").glob("*.md"))
-    lines = dict.fromkeys(line for path in documents for line in path.read_text().splitlines() if line)
+    # A text that does not change: with it the model and what the tests see would.
+    lines = dict.fromkeys(line for line in (ROOT / "LICENSE").read_text().splitlines() if line)
     spm.SentencePieceTrainer.train(
         sentence_iterator=iter([*lines, *SCRIPTS, *WORDS]), model_prefix=str(folder / "spm"),
         vocab_size=900, hard_vocab_limit=False, character_coverage=0.999, num_threads=1,
@@ -218,7 +218,7 @@ def test_sentencepiece_ids_are_those_of_transformers_5_where_it_normalises_alike
     ours = tokens(sentencepiece_folder, texts)
     # Byte pieces are where it says [UNK].
     kept = [n for n, x in enumerate(ours) if not any(p.startswith("<0x") for p in x["pieces"])]
-    assert len(kept) > 80
+    assert len(kept) > 100
     theirs = peer([texts[n] for n in kept])["input_ids"]
     assert_equal_ids([texts[n] for n in kept], [ours[n] for n in kept], theirs)
 

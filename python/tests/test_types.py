@@ -88,6 +88,17 @@ def test_stubs_of_encodings_have_the_real_methods(cls):
         assert given == real, name
 
 
+def test_stubs_of_models_have_the_real_methods_and_fields():
+    classes = {n.name: n for n in stub().body if isinstance(n, ast.ClassDef)}
+    methods = {n.name: n for n in classes["Model"].body if isinstance(n, ast.FunctionDef)}
+    real = {n for n, f in vars(locant.Model).items() if inspect.isfunction(f) and n[0] != "_"}
+    assert set(methods) == real | {"__call__"}
+    for name, node in methods.items():
+        assert arguments(node) == real_arguments(getattr(locant.Model, name)), name
+    fields = [n.target.id for n in classes["ModelInfo"].body if isinstance(n, ast.AnnAssign)]
+    assert tuple(fields) == locant.ModelInfo._fields
+
+
 def test_the_package_says_that_it_is_typed():
     assert (PACKAGE / "py.typed").exists() and (PACKAGE / "_locant.pyi").exists()
 

@@ -56,9 +56,6 @@ void build_masked_lm(const Config& config, const ModelInfo& info, bool roberta,
 void build_bert_head(const Config& config, ModelInfo& info, bool roberta, const Source& source,
                      const ConstView& words, Head& head) {
   const int64_t width = info.hidden_size;
-  if (head.kind == HeadKind::sequence_classification || head.kind == HeadKind::token_classification)
-    info.labels = labels_of(config);
-  const auto labels = static_cast<int64_t>(info.labels.size());
   switch (head.kind) {
     case HeadKind::base:
       // A checkpoint of a masked language model has no pooler.
@@ -69,12 +66,12 @@ void build_bert_head(const Config& config, ModelInfo& info, bool roberta, const 
       return build_masked_lm(config, info, roberta, source, words, head);
     case HeadKind::sequence_classification:
       head.pooler = source.linear(roberta ? "classifier.dense." : "pooler.dense.", width, width);
-      head.classifier =
-          source.linear(roberta ? "classifier.out_proj." : "classifier.", labels, width);
+      head.classifier = label_classifier(
+          config, source, roberta ? "classifier.out_proj." : "classifier.", info);
       info.per_token = false;
       return;
     case HeadKind::token_classification:
-      head.classifier = source.linear("classifier.", labels, width);
+      head.classifier = label_classifier(config, source, "classifier.", info);
       return;
     case HeadKind::question_answering:
       head.classifier = source.linear("qa_outputs.", 2, width);

@@ -189,10 +189,6 @@ void build_masked_lm(const Config& config, const DebertaModelConfig& c, const So
 void build_head(const Config& config, const DebertaModelConfig& c, const Source& source,
                 const ConstView& words, ModelInfo& info, Head& head) {
   const int64_t width = info.hidden_size;
-  if (head.kind == HeadKind::sequence_classification ||
-      head.kind == HeadKind::token_classification)
-    info.labels = labels_of(config);
-  const auto labels = static_cast<int64_t>(info.labels.size());
   switch (head.kind) {
     case HeadKind::base:
       return;
@@ -202,12 +198,12 @@ void build_head(const Config& config, const DebertaModelConfig& c, const Source&
       const int64_t pooled = config.integer_or("pooler_hidden_size", width, width, width);
       head.pooler = source.linear("pooler.dense.", pooled, pooled);
       head.pooler_activation = activation_of(config, "pooler_hidden_act", "gelu");
-      head.classifier = source.linear("classifier.", labels, pooled);
+      head.classifier = label_classifier(config, source, "classifier.", info);
       info.per_token = false;
       return;
     }
     case HeadKind::token_classification:
-      head.classifier = source.linear("classifier.", labels, width);
+      head.classifier = label_classifier(config, source, "classifier.", info);
       return;
     case HeadKind::question_answering:
       head.classifier = source.linear("qa_outputs.", 2, width);

@@ -88,10 +88,8 @@ std::shared_ptr<const Model> build_llama(const Config& config, const LoadOptions
                                info.hidden_size, false);
     parts.stop = stop_tokens_of(config, info.vocab_size);
   } else if (info.head == "sequence_classification") {
-    info.labels = labels_of(config);
     info.per_token = false;
-    parts.head =
-        source.linear("score.", static_cast<int64_t>(info.labels.size()), info.hidden_size, false);
+    parts.head = label_classifier(config, source, "score.", info, false);
   }
   parts.storage = source.finish(info);
   return std::make_shared<LlamaModel>(std::move(parts));

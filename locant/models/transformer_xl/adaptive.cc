@@ -6,16 +6,10 @@
 #include "locant/core/executor.h"
 #include "locant/core/tensor.h"
 #include "locant/layers/embedding.h"
+#include "locant/layers/heads.h"
 
 namespace locant::inline v0 {
 namespace {
-
-View columns(const View& m, int64_t begin, int64_t count) {
-  View out = m;
-  out.data = m.at<float>(0, begin);
-  out.shape[1] = count;
-  return out;
-}
 
 // log of the sum of e^x over both rows, without overflow.
 double log_sum_exp(std::span<const float> x, std::span<const float> more) {

@@ -174,7 +174,7 @@ std::shared_ptr<const Model> build_transformer_xl(const Config& config, const Lo
                                                   const Source& source) {
   TransformerXLParts parts;
   ModelInfo& info = parts.info;
-  info = recurrent_sizes_of(config);
+  info = sizes_by(config, kRecurrentNames);
   info.encoding = "Transformer-XL's relative positions, in the scores";
   if (config.integer_or("attn_type", 0) != 0)
     config.reject("attn_type",
@@ -202,10 +202,8 @@ std::shared_ptr<const Model> build_transformer_xl(const Config& config, const Lo
     build_softmax(words, source, parts);
     parts.stop = stop_tokens_of(config, info.vocab_size);
   } else if (info.head == "sequence_classification") {
-    info.labels = labels_of(config);
     info.per_token = false;
-    parts.classifier =
-        source.linear("score.", static_cast<int64_t>(info.labels.size()), info.hidden_size, false);
+    parts.classifier = label_classifier(config, source, "score.", info, false);
   }
   parts.storage = source.finish(info);
   return std::make_shared<TransformerXLModel>(std::move(parts));

@@ -108,8 +108,7 @@ void build_summary(const Config& config, const Source& source, XLNetParts& parts
   parts.head.pooler_activation = config.has("summary_activation")
                                      ? activation_of(config, "summary_activation", "tanh")
                                      : Activation::none;
-  parts.head.classifier =
-      source.linear("logits_proj.", static_cast<int64_t>(parts.info.labels.size()), width);
+  parts.head.classifier = label_classifier(config, source, "logits_proj.", parts.info);
   parts.info.per_token = false;
 }
 
@@ -125,13 +124,10 @@ void build_head(const Config& config, const LoadOptions& options, const Source& 
     parts.decoder_bias = source.copy("lm_loss.bias", {info.vocab_size});
   } else if (info.head == "sequence_classification") {
     parts.head.kind = HeadKind::sequence_classification;
-    info.labels = labels_of(config);
     build_summary(config, source, parts);
   } else if (info.head == "token_classification") {
     parts.head.kind = HeadKind::token_classification;
-    info.labels = labels_of(config);
-    parts.head.classifier =
-        source.linear("classifier.", static_cast<int64_t>(info.labels.size()), width);
+    parts.head.classifier = label_classifier(config, source, "classifier.", info);
   } else if (info.head == "question_answering") {
     parts.head.kind = HeadKind::question_answering;
     parts.head.classifier = source.linear("qa_outputs.", 2, width);
@@ -144,7 +140,7 @@ std::shared_ptr<const Model> build_xlnet(const Config& config, const LoadOptions
                                          const Source& source) {
   XLNetParts parts;
   ModelInfo& info = parts.info;
-  info = recurrent_sizes_of(config);
+  info = sizes_by(config, kRecurrentNames);
   info.token_types = kSegments;
   info.takes = {"mems", "perm_mask", "target_mapping"};
   const XLNetConfig encoding = encoding_config(config, info);
