@@ -5,6 +5,7 @@
 #include "locant/core/error.h"
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
+#include "locant/text/sentencepiece_model.h"
 #include "locant/text/unicode.h"
 
 namespace locant::inline v0 {
@@ -25,6 +26,7 @@ SentencePiece::SentencePiece(const std::string& dir)
       config.reject(key, "is true: not supported; make ids with Python's tokenizers");
   const std::string path = join_path(dir, "spm.model");
   const std::string model = read_file("tokenizer", path, kMostModel);
+  check_sentencepiece_model(path, model);
   const sentencepiece::util::Status status = processor_->LoadFromSerializedProto(model);
   require(status.ok() && processor_->GetPieceSize() > 0, "tokenizer", path,
           ": is no SentencePiece model: ", shown(status.ToString()));

@@ -138,13 +138,13 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
   const std::string family = family_of(dir);
   if (has("spm.model")) {
     if (!family.empty() && family != "DebertaV2")
-      refuse(dir, "spm.model is for " + family + "Tokenizer");
+      refuse(dir, "spm.model is for " + legible(family) + "Tokenizer");
     return std::make_unique<SentencePiece>(dir);
   }
   if (has("vocab.txt")) {
     if (!family.empty() && std::find(kWordPieceClasses.begin(), kWordPieceClasses.end(), family) ==
                                kWordPieceClasses.end())
-      refuse(dir, "vocab.txt is for " + family + "Tokenizer");
+      refuse(dir, "vocab.txt is for " + legible(family) + "Tokenizer");
     return std::make_unique<WordPiece>(dir);
   }
   if (has("vocab.json") && has("merges.txt"))
@@ -158,7 +158,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
          ": tokenizer.json holds a Unigram model, which is not built in; if the model came from a "
          "folder with spm.model, put that file beside it, else make the ids with Python's "
          "tokenizers and pass those (locant run --ids)");
-  if (!kind.empty()) refuse(dir, "tokenizer.json holds a " + kind + " model");
+  if (!kind.empty()) refuse(dir, "tokenizer.json holds a " + legible(kind) + " model");
   fail(kScope, dir, ": has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json");
 }
 
