@@ -55,8 +55,7 @@ ModelInput input_of(int n) {
 std::string bytes_of(const ModelOutput& out) {
   std::string all;
   for (const Tensor* x : {&out.last_hidden_state, &out.logits})
-    if (*x)
-      all.append(static_cast<const char*>(x->view().data), x->view().size() * sizeof(float));
+    if (*x) all.append(static_cast<const char*>(x->view().data), x->view().size() * sizeof(float));
   return all;
 }
 
@@ -122,7 +121,8 @@ TEST_P(ModelThreads, AForkedChildRunsTheModelOfItsParent) {
   if (child == 0) {
     alarm(60);
     bool same = true;
-    for (int n = 0; n < kInputs; ++n) same = same && bytes_of(model->run(input_of(n))) == expected[n];
+    for (int n = 0; n < kInputs; ++n)
+      same = same && bytes_of(model->run(input_of(n))) == expected[n];
     _exit(same ? 0 : 1);
   }
   ASSERT_GT(child, 0);

@@ -1,5 +1,6 @@
-// What refusing costs: the time of each refusal that a test asks for, and the largest piece of memory
-// that was asked for during it. Written to the file that LOCANT_REJECTIONS names, a line each:
+// What refusing costs: the time of each refusal that a test asks for, and the largest piece of
+// memory that was asked for during it. Written to the file that LOCANT_REJECTIONS names, a line
+// each:
 //   BadConfigs.Texts <tab> milliseconds <tab> bytes
 // tests/bad_inputs.py reads it.
 #pragma once

@@ -1,5 +1,5 @@
-// SentencePiece follows the offsets of a model's table of normalisations as they are: models that lead
-// it astray are refused before it sees them.
+// SentencePiece follows the offsets of a model's table of normalisations as they are: models that
+// lead it astray are refused before it sees them.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -23,7 +23,7 @@ std::string good_model() {
 // A field of a protobuf message that has a length.
 std::string field(int number, const std::string& bytes) {
   std::string out(1, static_cast<char>(number << 3 | 2));
-  for (size_t size = bytes.size(); ; size >>= 7) {
+  for (size_t size = bytes.size();; size >>= 7) {
     out += static_cast<char>((size & 0x7f) | (size > 0x7f ? 0x80 : 0));
     if (size <= 0x7f) break;
   }
@@ -77,8 +77,8 @@ TEST(UntrustedVocabularies, TablesOfNormalisationsThatLeadAstray) {
   EXPECT_EQ(complaint_about("\x1a\x7f"),
             ": is no SentencePiece model: its fields do not follow one another");
   // A good table passes, and then SentencePiece misses the rest.
-  EXPECT_TRUE(complaint_about(model_of(one_key(0), strings))
-                  .starts_with(": is no SentencePiece model: '"));
+  EXPECT_TRUE(
+      complaint_about(model_of(one_key(0), strings)).starts_with(": is no SentencePiece model: '"));
 }
 
 // Refused, or read without harm; what a flipped bit makes of the ids is not asked.
@@ -94,7 +94,9 @@ TEST(UntrustedVocabularies, EveryFlippedBitOfAModelIsRefusedOrHarmless) {
       folder.write("spm.model", bad);
       const std::string message = message_of([&] {
         const auto tokenizer = load_tokenizer(folder.path());
-        const Encoded encoded = tokenizer->encode("Hello \xc3\x84" "A world \xe4\xbd\xa0");
+        const Encoded encoded = tokenizer->encode(
+            "Hello \xc3\x84"
+            "A world \xe4\xbd\xa0");
         static_cast<void>(tokenizer->decode(encoded.ids));
       });
       (message == "no error" ? taken : refused)++;

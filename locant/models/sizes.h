@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "locant/io/config.h"
 #include "locant/models/model.h"
@@ -17,14 +18,13 @@ inline constexpr int64_t kMostLayers = 1 << 12;
 inline constexpr int64_t kMostHeadDim = 1 << 16;
 
 // Encodings keep a number for each distance that they tell apart, in every layer: `distances` of
-// `layers` must be few enough. `key` is that of the distances.
-inline void check_distances(const Config& config, const char* key, int64_t distances,
-                            int64_t layers) {
-  constexpr int64_t kMost = int64_t{1} << 22;
-  if (distances > kMost / layers)
+// `layers` must be at most `most`. `key` is that of the distances.
+inline void check_distances(const Config& config, std::string_view key, int64_t distances,
+                            int64_t layers, int64_t most = int64_t{1} << 22) {
+  if (distances > most / layers)
     config.reject(key, "is " + std::to_string(distances) + " in each of " +
-                           std::to_string(layers) + " layers: more than " +
-                           std::to_string(kMost) + " in all");
+                           std::to_string(layers) + " layers: more than " + std::to_string(most) +
+                           " in all");
 }
 
 // Rows of a projection to all heads.

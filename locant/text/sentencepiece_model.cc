@@ -79,8 +79,8 @@ class Message {
   std::string_view rest_;
 };
 
-// A double array: unit i leads with byte c to unit base(i) ^ c, if the label there is c. Where a key
-// ends, unit base(i) holds its value.
+// A double array: unit i leads with byte c to unit base(i) ^ c, if the label there is c. Where a
+// key ends, unit base(i) holds its value.
 class Trie {
  public:
   explicit Trie(std::string_view bytes) : units_(bytes.size() / sizeof(uint32_t)) {

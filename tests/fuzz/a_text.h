@@ -68,9 +68,9 @@ inline void encode_and_check(const Tokenizer& tokenizer, std::string_view text) 
   const EncodeOptions bare = {.max_length = 3, .special_tokens = false};
   const Encoded cut = tokenizer.encode(text, bare);
   expect(cut.ids.size() <= 3, "not cut");
-  expect(cut.cut + static_cast<int64_t>(cut.ids.size()) ==
-             static_cast<int64_t>(whole.ids.size()) - 2,
-         "tokens are lost");
+  expect(
+      cut.cut + static_cast<int64_t>(cut.ids.size()) == static_cast<int64_t>(whole.ids.size()) - 2,
+      "tokens are lost");
   for (size_t n = 0; n < cut.ids.size(); ++n)
     expect(cut.ids[n] == whole.ids[n + 1], "another token after a cut");
   const Encoded pair = tokenizer.encode(text, text);

@@ -32,8 +32,7 @@ class Memory {
     std::vector<int> order(rank);
     std::iota(order.begin(), order.end(), 0);
     const uint8_t layout = bytes.byte();
-    for (int turn = layout % 4; turn > 0; --turn)
-      std::next_permutation(order.begin(), order.end());
+    for (int turn = layout % 4; turn > 0; --turn) std::next_permutation(order.begin(), order.end());
     const int repeated = repeats && layout >= 224 ? layout % rank : -1;
     std::vector<int64_t> strides(rank);
     int64_t size = 1, first = 0;
@@ -75,9 +74,8 @@ class Memory {
 
 std::vector<double> values_of(const ConstView& x) {
   std::vector<double> out;
-  Memory::for_each(x, [&](const Extents& at) {
-    out.push_back(element(x, at[0], at[1], at[2], at[3]));
-  });
+  Memory::for_each(
+      x, [&](const Extents& at) { out.push_back(element(x, at[0], at[1], at[2], at[3])); });
   return out;
 }
 
@@ -105,8 +103,8 @@ constexpr int64_t kStarts[] = {0,
                                -(int64_t{1} << 60),
                                (int64_t{1} << 60) + 1,
                                std::numeric_limits<int64_t>::max()};
-constexpr int64_t kWindows[] = {-1, -1, 0,  1, 2, 5, 17, 64, 1000,
-                                -2, int64_t{1} << 61, std::numeric_limits<int64_t>::max()};
+constexpr int64_t kWindows[] = {
+    -1, -1, 0, 1, 2, 5, 17, 64, 1000, -2, int64_t{1} << 61, std::numeric_limits<int64_t>::max()};
 constexpr int64_t kTiles[] = {0, 0, 1, 7, 16, 24, 33, 64};
 
 void make_mask(Bytes& bytes, Call& c) {
@@ -276,8 +274,9 @@ double rounding_of(DType dtype) {
 
 // The loops in float32 make roundings of the same kinds in another order, so a kernel may err by a
 // few times as much; where theirs cancel by chance, a few roundings of a value near 1 remain.
-void compare(const Call& c, const std::string& isa, const char* what, const std::vector<double>& got,
-             const std::vector<double>& wanted, double naive, double rounding) {
+void compare(const Call& c, const std::string& isa, const char* what,
+             const std::vector<double>& got, const std::vector<double>& wanted, double naive,
+             double rounding) {
   const double tolerance = (c.dtype == DType::f64 ? 1e-11 : 4 * naive + 4e-6) + rounding;
   if (!std::isfinite(tolerance)) return;  // float32 overflows there: no yardstick
   const double error = worst_error(got, wanted);
@@ -289,8 +288,8 @@ void compare(const Call& c, const std::string& isa, const char* what, const std:
 std::vector<double> gradients(Call& c, const View& dout) {
   const View dq = like(c.memory, c.q, c.out_dtype), dk = like(c.memory, c.k, c.out_dtype),
              dv = like(c.memory, c.v, c.out_dtype);
-  const ParameterGradients all = attend_backward(c.q, c.k, c.v, *c.encoding, c.options,
-                                                 {c.out, c.lse}, dout, dq, dk, dv);
+  const ParameterGradients all =
+      attend_backward(c.q, c.k, c.v, *c.encoding, c.options, {c.out, c.lse}, dout, dq, dk, dv);
   std::vector<double> out = values_of(dq);
   for (const View& x : {dk, dv})
     for (const double value : values_of(x)) out.push_back(value);
@@ -334,8 +333,8 @@ void run(Call& c) {
     double largest = 1;
     for (const double value : scalar) largest = std::max(largest, std::abs(value));
     // Both within 2e-5 of the largest one (check.h), and of scores that may be large.
-    const double tolerance = (c.dtype == DType::f64 ? 1e-9 : 4e-5 + 100 * lse_error) +
-                             2 * rounding_of(c.out_dtype);
+    const double tolerance =
+        (c.dtype == DType::f64 ? 1e-9 : 4e-5 + 100 * lse_error) + 2 * rounding_of(c.out_dtype);
     for (size_t n = 0; n < got.size() && std::isfinite(largest) && tolerance < 1e-2; ++n)
       expect(std::abs(got[n] - scalar[n]) <= tolerance * largest,
              "gradients differ by " + std::to_string(std::abs(got[n] - scalar[n]) / largest) +

@@ -1,6 +1,6 @@
-// config.json to a model: the input is the config. Weights are made up as the model asks for them, so
-// that configs which still make sense after a mutation are built, run and compared with themselves.
-// What is too large is only refused.
+// config.json to a model: the input is the config. Weights are made up as the model asks for them,
+// so that configs which still make sense after a mutation are built, run and compared with
+// themselves. What is too large is only refused.
 #include <cstring>
 
 #include "locant/core/executor.h"

@@ -40,8 +40,8 @@ inline std::string complaint_of(const std::function<void()>& action) {
   } catch (const std::invalid_argument& error) {
     const std::string text = error.what();
     expect(text.starts_with('[') && text.find("] ") != text.npos, "no scope in: " + text);
-    expect(text.size() <= kLongest, "a message of " + std::to_string(text.size()) + " bytes: " +
-                                        text.substr(0, 200));
+    expect(text.size() <= kLongest,
+           "a message of " + std::to_string(text.size()) + " bytes: " + text.substr(0, 200));
     return text;
   } catch (const std::exception& error) {
     finding(std::string("an error of another kind: ") + error.what());
@@ -52,8 +52,7 @@ inline std::string complaint_of(const std::function<void()>& action) {
 // Takes an input apart. Bytes that are not there are zeros.
 class Bytes {
  public:
-  Bytes(const uint8_t* data, size_t size)
-      : rest_(reinterpret_cast<const char*>(data), size) {}
+  Bytes(const uint8_t* data, size_t size) : rest_(reinterpret_cast<const char*>(data), size) {}
 
   uint8_t byte() {
     if (rest_.empty()) return 0;
@@ -63,9 +62,7 @@ class Bytes {
   }
 
   // From `least` to `most`.
-  int64_t between(int64_t least, int64_t most) {
-    return least + byte() % (most - least + 1);
-  }
+  int64_t between(int64_t least, int64_t most) { return least + byte() % (most - least + 1); }
 
   bool flag() { return byte() % 2 == 1; }
 

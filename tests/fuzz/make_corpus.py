@@ -111,6 +111,13 @@ def config():
     }  # fmt: skip
     for name, rope in ropes.items():
         write_config(f"llama-{name}", model_type="llama", rope_scaling=rope, **llama)
+    fields = {
+        "alibi": {}, "kerple": {}, "t5": {"num_buckets": 8}, "shaw": {"max_distance": 3}, "sinusoidal": {},
+        "deberta": {"position_buckets": 4, "max_relative_positions": 16}, "learned": {"max_len": 20},
+    }  # fmt: skip
+    for name, values in fields.items():
+        sizes = {"name": name, "heads": 2, "head_dim": 4, **values}
+        write_config(f"locant-{name}", model_type="locant", position_encoding=sizes, **llama)
     write_config("mistral", model_type="mistral", sliding_window=2, **llama)
     windows = {"use_sliding_window": True, "sliding_window": 2, "layer_types": ["sliding_attention"]}
     write_config("qwen2", model_type="qwen2", **windows, **llama)

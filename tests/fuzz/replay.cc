@@ -39,8 +39,8 @@ std::vector<std::string> files_of(const std::string& folder) {
   return out;
 }
 
-// One of libFuzzer's simplest changes: a bit, a byte, a piece out, a piece twice, a piece of another
-// file, a number of a text that becomes an extreme one.
+// One of libFuzzer's simplest changes: a bit, a byte, a piece out, a piece twice, a piece of
+// another file, a number of a text that becomes an extreme one.
 void mutate(std::string& input, const std::vector<std::string>& corpus, Random& random) {
   const auto place = [&](const std::string& x) {
     return static_cast<size_t>(random.below(static_cast<int64_t>(x.size()) + 1));
@@ -68,8 +68,9 @@ void mutate(std::string& input, const std::vector<std::string>& corpus, Random& 
     default: {
       const size_t digit = input.find_first_of("0123456789", at);
       if (digit == input.npos) break;
-      static const char* const numbers[] = {"0",  "-1", "9223372036854775807", "1e308", "4294967296",
-                                            "17", "1",  "18446744073709551615", "0.5",  "null"};
+      static const char* const numbers[] = {
+          "0",  "-1", "9223372036854775807",  "1e308", "4294967296",
+          "17", "1",  "18446744073709551615", "0.5",   "null"};
       input.replace(digit, 1, numbers[random.below(10)]);
     }
   }

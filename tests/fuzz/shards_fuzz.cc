@@ -1,5 +1,5 @@
-// model.safetensors.index.json over two good shards: whatever opens is in the folder, and is what the
-// index names. A third good file lies outside of the folder, where no index may lead.
+// model.safetensors.index.json over two good shards: whatever opens is in the folder, and is what
+// the index names. A third good file lies outside of the folder, where no index may lead.
 #include "locant/io/weights.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/safetensors_file.h"

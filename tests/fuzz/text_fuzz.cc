@@ -10,7 +10,8 @@ namespace locant {
 namespace {
 
 constexpr const char* kVocabulary =
-    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\na\nb\ne\n##a\n##b\n##e\n##s\n!\n.\n你\n##é\n";
+    "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\nworld\na\nb\ne\n##a\n##b\n##e\n##s\n!\n.\n你\n##"
+    "é\n";
 
 std::string seed_file(const std::string& name) {
   std::ifstream file(LOCANT_FUZZ_DATA "/" + name, std::ios::binary);
