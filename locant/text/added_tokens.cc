@@ -137,9 +137,12 @@ SpecialTokens read_special_tokens(const std::string& dir, const std::vector<Conf
                                                       {"sep_token", &out.sep},
                                                       {"pad_token", &out.pad},
                                                       {"cls_token", &out.cls},
-                                                      {"mask_token", &out.mask}};
+                                                      {"mask_token", &out.mask},
+                                                      {"bos_token", &out.bos},
+                                                      {"eos_token", &out.eos}};
   for (const auto& [key, fallback] : names) {
     const Config& source = config.has(key) ? config : map;
+    if (fallback.empty() && !source.has(key)) continue;
     const std::string content = source.has(key) ? content_of(source, key) : fallback;
     if (content.empty()) source.reject(key, "must not be empty");
     const int64_t id = special(content);

@@ -1,5 +1,7 @@
 """Every encoding beside the naive way: python -m locant.demo
 
+With --model FOLDER, a model continues a text first (demo_text.py).
+
 For each encoding: the worst error of the fused float32 kernel against the float64 reference, and
 its time and memory beside a plain numpy implementation that builds the whole score matrix.
 """
@@ -14,6 +16,7 @@ import time
 import numpy as np
 
 import locant
+from locant import demo_text
 
 HEADER = "{:<14} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}"
 SETTINGS = {  # as in well-known models
@@ -260,6 +263,8 @@ def main():
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--model", help="folder of a model that continues --text first")
+    parser.add_argument("--text", default=demo_text.PROMPT, help="default: %(default)r")
     parser.add_argument("--memory", nargs=5, help=argparse.SUPPRESS)  # a child: one measurement
     arguments = parser.parse_args()
     if arguments.memory:
@@ -268,6 +273,8 @@ def main():
         print(json.dumps(extra_memory(function, problem(name, *map(int, size)))))
         return
 
+    if arguments.model:
+        demo_text.print_text(arguments.model, arguments.text)
     size = (arguments.heads, arguments.length, arguments.dim)
     print(f"locant {locant.__version__}, {locant.isa()}, {locant.num_threads()} threads; float32,")
     print("heads {}, length {}, head size {}".format(*size))
