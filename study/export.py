@@ -1,7 +1,7 @@
 """Trained models as folders with config.json and model.safetensors.
 
-RoPE models are Llama checkpoints: locant.load(folder) and Hugging Face's LlamaForCausalLM read
-them. The others have the same config and the same tensors, model_type "locant_study", and
+locant.load(folder) reads all of them. RoPE models are Llama checkpoints, which Hugging Face's
+LlamaForCausalLM reads, too. The others have the same config and tensors, model_type "locant", and
 
     config.json           "position_encoding": {"name": …, its fields as `locant list` names them}
     model.safetensors     encoding.N.NAME: the parameter NAME of layer N's encoding; where one
@@ -26,8 +26,8 @@ from study.model import EPS, LanguageModel
 def config_of(model: LanguageModel) -> dict:
     shape, rope = model.shape, model.encoding_name == "rope"
     config = {
-        "model_type": "llama" if rope else "locant_study",
-        "architectures": ["LlamaForCausalLM" if rope else "LocantStudyForCausalLM"],
+        "model_type": "llama" if rope else "locant",
+        "architectures": ["LlamaForCausalLM" if rope else "LocantForCausalLM"],
         "vocab_size": shape.vocab,
         "hidden_size": shape.width,
         "intermediate_size": shape.intermediate,

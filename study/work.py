@@ -59,7 +59,7 @@ def perform(task: Task, plan: Plan, folder: Path, report) -> None:
     export.save(model, saved)
     model.eval()
     rows = evaluate(model, task, plan, report)
-    if task.kind == "lm" and task.encoding == "rope":
+    if task.kind == "lm":
         rows += compare_with_cpp(model, saved, task, plan)
     answer = {"rows": rows, "losses": trained, "seconds": time.monotonic() - begin}
     path = result_path(folder, task)

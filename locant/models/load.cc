@@ -46,6 +46,7 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"qwen2", build_llama},
     {"qwen3", build_llama},
     {"phi3", build_llama},
+    {"locant", build_llama},
 };
 
 Build family_of(const Config& config) {

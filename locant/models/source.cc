@@ -34,6 +34,10 @@ Source Source::scope(std::string_view prefix) const {
 }
 
 ConstView Source::get(std::string_view name, std::initializer_list<int64_t> shape) const {
+  return get(name, std::span(shape.begin(), shape.size()));
+}
+
+ConstView Source::get(std::string_view name, std::span<const int64_t> shape) const {
   const ConstView found = weights_.get(name, shape);
   if (dry_) return {};
   if (storage_->counted.insert(found.data).second) storage_->parameters += found.size();
@@ -41,6 +45,10 @@ ConstView Source::get(std::string_view name, std::initializer_list<int64_t> shap
 }
 
 ConstView Source::copy(std::string_view name, std::initializer_list<int64_t> shape) const {
+  return copy(name, std::span(shape.begin(), shape.size()));
+}
+
+ConstView Source::copy(std::string_view name, std::span<const int64_t> shape) const {
   const ConstView found = get(name, shape);
   if (!found) return {};
   const View out = allocate(shape);
@@ -49,6 +57,10 @@ ConstView Source::copy(std::string_view name, std::initializer_list<int64_t> sha
 }
 
 View Source::allocate(std::initializer_list<int64_t> shape) const {
+  return allocate(std::span(shape.begin(), shape.size()));
+}
+
+View Source::allocate(std::span<const int64_t> shape) const {
   Tensor& tensor = storage_->tensors.emplace_back(DType::f32, shape);
   storage_->bytes += tensor.view().size() * static_cast<int64_t>(sizeof(float));
   return tensor.view();

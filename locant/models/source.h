@@ -53,12 +53,15 @@ class Source {
 
   // The tensor for as long as the model is being built; empty if it is missing or this is dry.
   ConstView get(std::string_view name, std::initializer_list<int64_t> shape) const;
+  ConstView get(std::string_view name, std::span<const int64_t> shape) const;
 
   // A vector or small matrix, copied.
   ConstView copy(std::string_view name, std::initializer_list<int64_t> shape) const;
+  ConstView copy(std::string_view name, std::span<const int64_t> shape) const;
 
   // Memory of the model.
   View allocate(std::initializer_list<int64_t> shape) const;
+  View allocate(std::span<const int64_t> shape) const;
 
   // What the model must hold from now on; its sizes go into `info`.
   std::shared_ptr<ModelStorage> finish(ModelInfo& info) const;

@@ -77,29 +77,63 @@ def test_the_short_run_holds_what_must_hold_and_leaves_done_tasks_alone(quick):
         assert (folder / name).stat().st_size > 1000
 
 
-@pytest.mark.parametrize("scaling", encodings.SCALINGS)
-def test_cpp_gives_the_losses_of_trained_rope_models(quick, scaling, record):
-    folder = quick[0]
-    task = plans.Task("lm", "rope", 0, scaling, tuned=True)
-    model = work.model_of(task, QUICK)
-    saved = folder / "models" / task.name
+def trained(folder, task):
+    """The task's model in PyTorch, and the folder it is saved in."""
+    model, saved = work.model_of(task, QUICK), folder / "models" / task.name
     export.load_weights(model, saved)
+    return model, saved
+
+
+@pytest.mark.parametrize("task", [
+    *(plans.Task("lm", name, 0) for name in encodings.NAMES),
+    *(plans.Task("lm", "rope", 0, scaling, tuned=True) for scaling in encodings.SCALINGS),
+], ids=lambda task: task.name)
+def test_cpp_gives_the_losses_of_trained_models(quick, task, record):
+    model, saved = trained(quick[0], task)
     engine = locant.load(saved)
     ids = data.load().windows[:2, : QUICK.longest + 1]
     with torch.no_grad():
-        for length in QUICK.lengths:
+        for length in QUICK.lengths if task.encoding != "learned" else QUICK.lengths[:1]:
             cut = pieces(ids, length)
-            record("losses of the study's RoPE models, C++ and PyTorch",
+            record("losses of the study's models, C++ and PyTorch",
                    losses(lambda some: engine(some).logits, cut), losses(model, cut), 1e-4)
+
+
+@pytest.mark.parametrize("name", [n for n in encodings.NAMES if n != "rope"])
+def test_cpp_generates_what_the_whole_text_gives(quick, name):
+    """Token by token with a cache of keys, against PyTorch's model on the whole text each time; two
+    texts of different lengths at once."""
+    model, saved = trained(quick[0], plans.Task("lm", name, 0))
+    texts = [data.load().windows[0, :40].tolist(), data.load().windows[1, :17].tolist()]
+    new = locant.load(saved).generate(texts, max_new_tokens=20)
+    with torch.no_grad():
+        for text, found in zip(texts, new, strict=True):
+            whole = text + list(found)
+            logits = model(torch.tensor([whole[:-1]]))[0, len(text) - 1:]
+            chosen = logits.gather(1, torch.tensor(list(found))[:, None])[:, 0]
+            assert len(found) == 20 and (logits.max(1).values - chosen).max() < 1e-4
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"name": "shawl"}, "'shawl', but known are none, sinusoidal"),
+    ({"max_distanse": 3}, "max_distanse is no field of shaw"),
+    ({"max_distance": "far"}, "max_distance"),
+    ({"max_distance": 7}, "encoding.0.keys"),  # the tensors have another number of rows
+])
+def test_a_bad_position_encoding_is_refused_by_name(tmp_path, change, words):
+    saved = tmp_path / "model"
+    export.save(work.model_of(plans.Task("lm", "shaw", 0), TINY), saved)
+    config = json.loads((saved / "config.json").read_text())
+    config["position_encoding"].update(change)
+    (saved / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=words):
+        locant.load(saved)
 
 
 def test_rope_models_are_llama_checkpoints(quick, record):
     """By Hugging Face's own Llama: names, layout of heads, rotation."""
-    task = plans.Task("lm", "rope", 0)
-    saved = quick[0] / "models" / task.name
+    model, saved = trained(quick[0], plans.Task("lm", "rope", 0))
     theirs = hf.LlamaForCausalLM.from_pretrained(saved).eval()
-    model = work.model_of(task, QUICK)
-    export.load_weights(model, saved)
     ids = torch.from_numpy(data.load().windows[:2, :200].astype(np.int64))
     with torch.no_grad():
         record("logits of the study's RoPE models, Hugging Face's Llama", model(ids),

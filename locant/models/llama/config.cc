@@ -9,12 +9,15 @@
 namespace locant::inline v0 {
 namespace {
 
+// Llama itself, or its layers with another position encoding.
+bool is_plain(const std::string& type) { return type == "llama" || type == "locant"; }
+
 // sliding_window of every layer, 0 where there is none.
 std::vector<int64_t> windows_of(const Config& config, const ModelInfo& info) {
   std::vector<int64_t> windows(static_cast<size_t>(info.layers), 0);
   const std::string& type = info.model_type;
   const bool by_layer = type == "qwen2" || type == "qwen3";
-  if (type == "llama" || (by_layer && !config.flag_or("use_sliding_window", false))) return windows;
+  if (is_plain(type) || (by_layer && !config.flag_or("use_sliding_window", false))) return windows;
   const int64_t window = config.integer_or("sliding_window", 0, 0, kMostConfigured);
   if (!by_layer) {
     std::fill(windows.begin(), windows.end(), window);
@@ -55,15 +58,20 @@ LlamaConfig llama_config(const Config& config) {
   out.head_dim = config.integer_or("head_dim", usual, 1, kMostConfigured);
   out.norm_eps = config.number_or("rms_norm_eps", type == "phi3" ? 1e-5 : 1e-6, 0);
   out.activation = activation_of(config, "hidden_act", "silu");
-  const bool flagged = type == "llama" || type == "qwen3";
+  const bool flagged = is_plain(type) || type == "qwen3";
   const bool bias = flagged && config.flag_or("attention_bias", false);
   out.qkv_bias = bias || type == "qwen2";
   out.output_bias = bias;
-  out.mlp_bias = type == "llama" && config.flag_or("mlp_bias", false);
+  out.mlp_bias = is_plain(type) && config.flag_or("mlp_bias", false);
   out.fused = type == "phi3";
   out.head_norms = type == "qwen3";
   out.tied = config.flag_or("tie_word_embeddings", false);
   out.windows = windows_of(config, info);
+  if (type == "locant") {
+    out.position = position_encoding_of(config);
+    info.encoding = out.position.name + ", as `locant list` has it";
+    return out;
+  }
   out.rope = rope_config(config, info.heads, out.head_dim);
   info.encoding = "RoPE, which rotates q and k";
   if (out.rope.scaling != "none") info.encoding += "; scaling " + out.rope.scaling;

@@ -7,6 +7,7 @@
 #include "locant/encodings/rope/rope.h"
 #include "locant/io/config.h"
 #include "locant/kernels/activation.h"
+#include "locant/models/llama/position.h"
 #include "locant/models/model.h"
 
 namespace locant::inline v0 {
@@ -22,6 +23,7 @@ struct LlamaConfig {
   bool tied = false;             // the words are the language model's head
   std::vector<int64_t> windows;  // (layers) keys that a query sees, itself included; 0: all
   RopeConfig rope;
+  PositionEncoding position;  // instead of it, if it has a name
 };
 
 // Fails by the file and the key.

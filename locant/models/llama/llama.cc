@@ -82,6 +82,8 @@ std::shared_ptr<const Model> build_llama(const Config& config, const LoadOptions
   for (int64_t n = 0; n < info.layers; ++n)
     parts.layers.push_back(
         build_layer(parts.config, n, source.scope("layers." + std::to_string(n) + ".")));
+  if (!parts.config.position.name.empty())
+    parts.encodings = build_encodings(parts.config.position, info.layers, source);
   parts.norm = source.rms_norm("norm.", info.hidden_size, parts.config.norm_eps);
   if (info.head == "causal_lm") {
     parts.head = source.linear(parts.config.tied ? "embed_tokens." : "lm_head.", info.vocab_size,

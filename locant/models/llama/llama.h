@@ -1,5 +1,5 @@
-// Llama and models of its shape: Mistral, Qwen2, Qwen3, Phi-3. Causal, RMSNorm first, RoPE, grouped
-// heads, gated feed-forward:
+// Llama and models of its shape: Mistral, Qwen2, Qwen3, Phi-3, and "locant", which has any position
+// encoding (position.h). Causal, RMSNorm first, RoPE, grouped heads, gated feed-forward:
 //   a = x + output(attend(RoPE(q, k), v)),  (q, k, v) = qkv(RMSNorm(x))
 //   y = a + down(silu(gate(h))·up(h)),      h = RMSNorm(a)
 #pragma once

@@ -30,6 +30,14 @@ void normalize_heads(const RmsNorm& norm, const View& heads) {
   }
 }
 
+// Absolute encodings are added to the input, x (T, D).
+void add_positions(const Encoding& encoding, const std::vector<int64_t>& positions, const View& x) {
+  if (encoding.embed_dim() == 0) return;
+  const int64_t tokens = x.shape[0];
+  const View rows = view(x.at<float>(), {1, tokens, x.shape[1]});
+  encoding.embed(rows, {.positions = view(positions.data(), {1, tokens})}, rows);
+}
+
 }  // namespace
 
 LlamaModel::LlamaModel(LlamaParts parts)
@@ -62,13 +70,12 @@ LlamaModel::Step LlamaModel::prompts(const ModelInput& input) const {
   return step;
 }
 
-// q and k are turned in place, and then k and v go into the cache. A cache of keys as they came
-// turns them on their way to the keys that attention sees.
-void LlamaModel::rotate(const Step& step, int64_t layer, KvCache* cache, const View& qkv) const {
+// q and k are turned in place; k stays as it came where the cache keeps it so.
+void LlamaModel::rotate(const Step& step, KvCache* cache, const View& qkv) const {
   const int64_t heads = info().heads, kv_heads = parts_.config.kv_heads;
-  const int64_t dim = parts_.config.head_dim;
   const bool unrotated = cache != nullptr && cache->keeps_unrotated();
-  const View turning = heads_of(qkv, 0, unrotated ? heads : heads + kv_heads, dim);
+  const View turning =
+      heads_of(qkv, 0, unrotated ? heads : heads + kv_heads, parts_.config.head_dim);
   if (by_length_) {
     for (const Sequence& s : step.sequences) {
       const View own = rows_of(turning, s.q_begin, s.q_len);
@@ -78,11 +85,19 @@ void LlamaModel::rotate(const Step& step, int64_t layer, KvCache* cache, const V
     const auto count = static_cast<int64_t>(step.positions.size());
     rope_.rotate(turning, {.positions = view(step.positions.data(), {1, count})}, turning);
   }
-  if (cache == nullptr) return;
+}
+
+// k and v go into the cache. One that keeps keys as they came turns them on their way to the keys
+// that attention sees.
+void LlamaModel::remember(const Step& step, int64_t layer, KvCache& cache,
+                          const View& qkv) const {
+  const int64_t heads = info().heads, kv_heads = parts_.config.kv_heads;
+  const int64_t dim = parts_.config.head_dim;
   const View k = heads_of(qkv, heads * dim, kv_heads, dim);
   const View v = heads_of(qkv, (heads + kv_heads) * dim, kv_heads, dim);
-  const View keys = cache->keys(layer), values = cache->values(layer);
-  const View kept = unrotated ? cache->unrotated_keys(layer) : keys;
+  const View keys = cache.keys(layer), values = cache.values(layer);
+  const bool unrotated = cache.keeps_unrotated();
+  const View kept = unrotated ? cache.unrotated_keys(layer) : keys;
   for (size_t n = 0; n < step.sequences.size(); ++n) {
     const Sequence& s = step.sequences[n];
     copy_rows(v, s.q_begin, s.q_len, values, s.k_begin + s.q_start);
@@ -106,8 +121,10 @@ void LlamaModel::attention(int64_t layer, const Step& step, KvCache* cache, cons
     normalize_heads(weights.query_norm, q);
     normalize_heads(weights.key_norm, k);
   }
-  rotate(step, layer, cache, qkv);
+  const bool turns = parts_.encodings.empty();
+  if (turns) rotate(step, cache, qkv);
   if (cache != nullptr) {
+    remember(step, layer, *cache, qkv);
     k = cache->keys(layer);
     v = cache->values(layer);
   }
@@ -115,7 +132,8 @@ void LlamaModel::attention(int64_t layer, const Step& step, KvCache* cache, cons
   options.sequences = step.sequences;
   options.causal = true;
   if (weights.window > 0) options.window_left = weights.window - 1;
-  attend(q, k, v, none_, options, heads_of(context, 0, heads, dim));
+  const Encoding& encoding = turns ? none_ : *parts_.encodings[layer];
+  attend(q, k, v, encoding, options, heads_of(context, 0, heads, dim));
 }
 
 // What follows attention, row by row, in place of x: the output's projection and the gated layers.
@@ -141,6 +159,7 @@ View LlamaModel::forward(const Step& step, Rows rows, KvCache* cache, Workspace&
   View context = work.context.take(tokens, heads * config.head_dim);
   const View qkv = work.qkv.take(tokens, (heads + 2 * config.kv_heads) * config.head_dim);
   gather_rows(parts_.words, step.ids, false, x);
+  if (!parts_.encodings.empty()) add_positions(*parts_.encodings.front(), step.positions, x);
   for (int64_t n = 0; n < info().layers; ++n) {
     const LlamaLayer& layer = parts_.layers[n];
     const View normed = work.normed.take(tokens, width);

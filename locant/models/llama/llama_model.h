@@ -35,6 +35,7 @@ struct LlamaParts {
   LlamaConfig config;
   ConstView words;  // (vocabulary, D)
   std::vector<LlamaLayer> layers;
+  std::vector<std::shared_ptr<const Encoding>> encodings;  // (layers), or empty: RoPE
   RmsNorm norm;
   Linear head;                // D -> vocabulary or labels, or none
   std::vector<int64_t> stop;  // tokens that end a text
@@ -69,7 +70,8 @@ class LlamaModel final : public Model {
   View forward(const Step& step, Rows rows, KvCache* cache, Workspace& work) const;
   void attention(int64_t layer, const Step& step, KvCache* cache, const View& qkv,
                  const View& context) const;
-  void rotate(const Step& step, int64_t layer, KvCache* cache, const View& qkv) const;
+  void rotate(const Step& step, KvCache* cache, const View& qkv) const;
+  void remember(const Step& step, int64_t layer, KvCache& cache, const View& qkv) const;
   void feed_forward(const LlamaLayer& layer, const View& context, const View& x,
                     Workspace& work) const;
 

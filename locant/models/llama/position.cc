@@ -1,0 +1,80 @@
+#include "locant/models/llama/position.h"
+
+#include <algorithm>
+
+#include "locant/encodings/registry.h"
+
+namespace locant::inline v0 {
+namespace {
+
+// The key's value in the type that the field has.
+FieldValue value_of(const Config& config, const Field& field) {
+  const auto read = [&](const auto& fallback) -> FieldValue {
+    using Type = std::decay_t<decltype(fallback)>;
+    if constexpr (std::is_same_v<Type, bool>)
+      return config.flag(field.name);
+    else if constexpr (std::is_same_v<Type, int64_t>)
+      return config.integer(field.name);
+    else if constexpr (std::is_same_v<Type, double>)
+      return config.number(field.name);
+    else if constexpr (std::is_same_v<Type, std::string>)
+      return config.text(field.name);
+    else
+      return config.numbers(field.name);
+  };
+  return std::visit(read, field.fallback);
+}
+
+const EncodingEntry& entry_of(const Config& settings) {
+  const std::string name = settings.text("name");
+  std::string known;
+  for (const EncodingEntry& entry : encodings()) {
+    if (entry.name == name) return entry;
+    known += (known.empty() ? "" : ", ") + entry.name;
+  }
+  settings.reject("name", "is '" + name + "', but known are " + known);
+}
+
+bool has_parameters(const Encoding& encoding, const Source& source) {
+  const auto& wanted = encoding.parameters();
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&](const Parameter& p) { return source.has(p.name); });
+}
+
+}  // namespace
+
+PositionEncoding position_encoding_of(const Config& config) {
+  const Config settings = config.child("position_encoding");
+  const EncodingEntry& entry = entry_of(settings);
+  PositionEncoding out{.name = entry.name, .fields = {}};
+  for (const std::string& key : settings.keys()) {
+    if (key == "name" || !settings.has(key)) continue;
+    const auto field = std::find_if(entry.fields.begin(), entry.fields.end(),
+                                    [&](const Field& f) { return f.name == key; });
+    if (field == entry.fields.end())
+      settings.reject(key, "is no field of " + entry.name + " (see locant list)");
+    out.fields[key] = value_of(settings, *field);
+  }
+  return out;
+}
+
+std::vector<std::shared_ptr<const Encoding>> build_encodings(const PositionEncoding& position,
+                                                             int64_t layers,
+                                                             const Source& source) {
+  std::vector<std::shared_ptr<const Encoding>> out;
+  for (int64_t n = 0; n < layers; ++n) {
+    const Source own = source.scope("encoding." + std::to_string(n) + ".");
+    std::shared_ptr<Encoding> encoding = make_encoding(position.name, position.fields);
+    if (n > 0 && !has_parameters(*encoding, own)) {
+      out.push_back(out.front());
+      continue;
+    }
+    for (const Parameter& parameter : encoding->parameters())
+      if (const ConstView values = own.copy(parameter.name, parameter.shape))
+        encoding->set(parameter.name, values);
+    out.push_back(encoding);
+  }
+  return out;
+}
+
+}  // namespace locant::inline v0
