@@ -90,6 +90,7 @@ def huggingface_decode(theirs, call, shape: str, compiled: bool):
     size = inputs(shape)[0].size + NEW_TOKENS
     static = StaticCache(config=theirs.config, max_cache_len=size) if compiled else None
 
+    @torch.inference_mode()
     def run(ids, mask):
         cache = DynamicCache(config=theirs.config)
         if static is not None:
@@ -100,9 +101,8 @@ def huggingface_decode(theirs, call, shape: str, compiled: bool):
             out = model(new, past_key_values=cache, use_cache=True, logits_to_keep=1)
             return int(out.logits[0, -1].argmax())
 
-        with torch.inference_mode():
-            first = advance(theirs, torch.from_numpy(ids))
-            return greedy(first, lambda token: advance(call, torch.tensor([[token]])))
+        first = advance(theirs, torch.from_numpy(ids))
+        return greedy(first, lambda token: advance(call, torch.tensor([[token]])))
 
     return run
 
