@@ -134,6 +134,17 @@ void add_span(const ModelOutput& out, int64_t begin, const Query& query, int64_t
       (passage.pair ? *passage.pair : passage.text).substr(range.begin, range.end - range.begin);
 }
 
+// The likeliest tokens by a row of logits, and how likely they are.
+ordered_json guesses_of(std::span<const float> logits, const Words& words, int64_t top_k) {
+  const std::vector<double> probabilities = softmax(logits);
+  ordered_json out = ordered_json::array();
+  for (const size_t id : largest(probabilities, top_k))
+    out.push_back({{"token", words.piece(static_cast<int64_t>(id))},
+                   {"id", id},
+                   {"probability", probabilities[id]}});
+  return out;
+}
+
 void add_guesses(const ConstView& logits, int64_t begin, const Query& query, const Words& words,
                  int64_t top_k, ordered_json& answer) {
   const std::vector<int64_t>& ids = query.encoded.ids;
@@ -147,13 +158,8 @@ void add_guesses(const ConstView& logits, int64_t begin, const Query& query, con
   answer["masks"] = ordered_json::array();
   for (size_t token = 0; token < ids.size(); ++token) {
     if (ids[token] != words.mask) continue;
-    const auto probabilities = softmax(row_of(logits, begin + static_cast<int64_t>(token)));
-    ordered_json guesses = ordered_json::array();
-    for (const size_t id : largest(probabilities, top_k))
-      guesses.push_back({{"token", words.piece(static_cast<int64_t>(id))},
-                         {"id", id},
-                         {"probability", probabilities[id]}});
-    answer["masks"].push_back({{"position", token}, {"guesses", std::move(guesses)}});
+    const auto row = row_of(logits, begin + static_cast<int64_t>(token));
+    answer["masks"].push_back({{"position", token}, {"guesses", guesses_of(row, words, top_k)}});
   }
 }
 
@@ -224,6 +230,9 @@ ordered_json answer_of(const Results& results, size_t n, const Query& query, con
     add_token_labels(out.logits.view(), begin, query, info, words, answer);
   } else if (info.head == "question_answering") {
     add_span(out, begin, query, options.max_answer, answer);
+  } else if (info.head == "causal_lm" && query.from_text) {
+    const auto row = row_of(out.logits.view(), out.offsets[n + 1] - 1);
+    answer["next"] = guesses_of(row, words, options.top_k);
   } else {
     add_guesses(out.logits.view(), begin, query, words, options.top_k, answer);
   }
@@ -242,6 +251,8 @@ std::string readable(const ordered_json& answer, const Query& query, size_t numb
   if (answer.contains("label")) return out + joined(answer["labels"], "label", options.top_k);
   if (answer.contains("labels")) return out + readable_token_labels(answer["labels"], query);
   if (answer.contains("no_answer")) return out + readable_span(answer);
+  if (answer.contains("next"))
+    return out + "next " + joined(answer["next"], "token", options.top_k);
   if (answer.contains("masks")) return out + readable_masks(answer["masks"], options.top_k);
   return out + fmt::format("{}", fmt::join(answer["best"].get<std::vector<int64_t>>(), " "));
 }

@@ -45,8 +45,9 @@ struct Results {
 //   sequence_classification  label, probability, labels: [{label, logit, probability}] best first
 //   token_classification     labels: [{token, label, probability, bytes}]
 //   question_answering       answer, probability, no_answer, first and last token, bytes
-//   masked_lm                masks: [{position, guesses: [{token, id, probability}]}]; of plain
-//                            ids, the best id at each token, as for causal_lm
+//   masked_lm                masks: [{position, guesses: [{token, id, probability}]}]
+//   causal_lm                next: [{token, id, probability}], likeliest first
+// and of plain ids, for both: best, the likeliest id at each token.
 nlohmann::ordered_json answer_of(const Results& results, size_t n, const Query& query,
                                  const ModelInfo& info, const Words& words,
                                  const AnswerOptions& options);

@@ -22,67 +22,70 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
 }
 
-// How long the text is without a character at its end whose last bytes are still to come: bytes
-// that are missing, or U+FFFD in their place.
-size_t whole_characters(const std::string& text) {
-  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  size_t end = text.size();
-  while (std::string_view(text).substr(0, end).ends_with(kReplacement)) end -= kReplacement.size();
-  size_t begin = end;  // of the last character
-  while (begin > 0 && end - begin < 4 && (text[begin - 1] & 0xC0) == 0x80) --begin;
-  if (begin == 0) return end;
-  const auto first = static_cast<unsigned char>(text[begin - 1]);
-  const size_t bytes = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-  return begin - 1 + bytes <= end ? end : begin - 1;
-}
-
-// Prints tokens as they come: numbers, or the part of the text that is certain by now.
-class Stream {
+// The continuation of a prompt: as text, or as numbers if there is no tokenizer.
+class Printer {
  public:
-  explicit Stream(const Decode& decode) : decode_(decode) {}
+  Printer(const Model& model, const TextStream::Decode& decode, bool several)
+      : decode_(decode), several_(several), encoder_(model.info().decoder_layers > 0) {}
+
+  // What stands before the new tokens: a number if there are several prompts, and the prompt itself
+  // if it and they are one text.
+  void begin(size_t number, const std::vector<int64_t>& prompt) {
+    count_ = 0;
+    if (!decode_) {
+      fmt::print("sequence {} ({} tokens): ", number, prompt.size());
+    } else {
+      if (several_) fmt::print("text {} ({} tokens):\n", number, prompt.size());
+      text_.emplace(decode_, before(prompt));
+      write(encoder_ ? "" : decode_(prompt));
+    }
+    std::fflush(stdout);
+  }
 
   void add(int64_t token) {
-    ids_.push_back(token);
-    if (decode_) {
-      const std::string text = decode_(ids_);
-      write(text, std::max(shown_, whole_characters(text)));
+    if (text_) {
+      write(text_->add(token));
     } else {
-      fmt::print("{}{}", ids_.size() == 1 ? "" : " ", token);
+      fmt::print("{}{}", count_++ == 0 ? "" : " ", token);
     }
     std::fflush(stdout);
   }
 
   void end() {
+    if (text_) write(text_->end());
+    if (!text_ || last_ != '\n') fmt::print("\n");
+    std::fflush(stdout);
+  }
+
+  // {"ids": ..., "text": ...} of the new tokens.
+  void print_json(const std::vector<int64_t>& prompt, const std::vector<int64_t>& tokens) const {
+    ordered_json line;
+    line["ids"] = tokens;
     if (decode_) {
-      const std::string text = decode_(ids_);
-      write(text, text.size());
+      std::vector<int64_t> whole = before(prompt);
+      const size_t given = whole.empty() ? 0 : decode_(whole).size();
+      whole.insert(whole.end(), tokens.begin(), tokens.end());
+      line["text"] = decode_(whole).substr(given);
     }
-    fmt::print("\n");
+    fmt::print("{}\n", line.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
   }
 
  private:
-  void write(const std::string& text, size_t end) {
-    if (end > shown_ && end <= text.size())
-      fmt::print("{}", std::string_view(text).substr(shown_, end - shown_));
-    shown_ = std::max(shown_, end);
+  std::vector<int64_t> before(const std::vector<int64_t>& prompt) const {
+    return encoder_ ? std::vector<int64_t>() : prompt;
   }
 
-  const Decode& decode_;
-  std::vector<int64_t> ids_;
-  size_t shown_ = 0;
+  void write(const std::string& part) {
+    fmt::print("{}", part);
+    if (!part.empty()) last_ = part.back();
+  }
+
+  const TextStream::Decode& decode_;
+  const bool several_, encoder_;
+  std::optional<TextStream> text_;
+  char last_ = 0;
+  int64_t count_ = 0;
 };
-
-void print_json(const std::vector<int64_t>& ids, const Decode& decode) {
-  ordered_json line;
-  line["ids"] = ids;
-  if (decode) line["text"] = decode(ids);
-  fmt::print("{}\n", line.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
-}
-
-void print_heading(size_t number, const std::vector<int64_t>& prompt) {
-  fmt::print("sequence {} ({} tokens): ", number, prompt.size());
-  std::fflush(stdout);
-}
 
 // Tokens and time of the prompts, up to the first new token, and of those after it.
 struct Speeds {
@@ -106,7 +109,8 @@ void add_generate_options(CLI::App& command, GenerateFlags& flags) {
   CLI::Option* generate =
       command
           .add_option("--generate", flags.count,
-                      "Continue each sequence by at most so many tokens (models of language)")
+                      "Continue each text by at most so many tokens, printed as they come; T5 "
+                      "answers it")
           ->check(at_least(1));
   GenerateOptions& options = flags.options;
   command
@@ -125,9 +129,9 @@ void add_generate_options(CLI::App& command, GenerateFlags& flags) {
   CLI::Option* stop =
       command
           .add_option("--stop", options.stop,
-                      "Token id that ends a sequence; may be repeated; else as the checkpoint says")
+                      "Token id that ends a text; may be repeated; else as the checkpoint says")
           ->needs(generate);
-  command.add_flag("--no-stop", flags.never_stop, "No token ends a sequence")
+  command.add_flag("--no-stop", flags.never_stop, "No token ends a text")
       ->needs(generate)
       ->excludes(stop);
   command
@@ -139,11 +143,12 @@ void add_generate_options(CLI::App& command, GenerateFlags& flags) {
 }
 
 void run_generate(const Model& model, const std::vector<std::vector<int64_t>>& prompts,
-                  const GenerateFlags& flags, const Decode& decode) {
+                  const GenerateFlags& flags, const TextStream::Decode& decode) {
   GenerateOptions options = flags.options;
   options.max_new_tokens = flags.count;
   if (flags.never_stop) options.stop = {kNeverStop};
   Speeds speeds;
+  Printer printer(model, decode, prompts.size() > 1);
   const auto batch = static_cast<size_t>(flags.batch);
   for (size_t begin = 0; begin < prompts.size(); begin += batch) {
     const size_t end = std::min(prompts.size(), begin + batch);
@@ -151,32 +156,30 @@ void run_generate(const Model& model, const std::vector<std::vector<int64_t>>& p
     input.ids.assign(prompts.begin() + static_cast<int64_t>(begin),
                      prompts.begin() + static_cast<int64_t>(end));
     options.first_sequence = static_cast<int64_t>(begin);
-    Stream first(decode);
     const auto start = Clock::now();
     std::optional<Clock::time_point> prompts_done;
     options.on_token = [&](int64_t sequence, int64_t token) {
       if (!prompts_done) {
         prompts_done = Clock::now();
-        if (!flags.json) print_heading(begin, input.ids[0]);
+        if (!flags.json) printer.begin(begin, input.ids[0]);
       }
-      if (sequence == 0 && !flags.json) first.add(token);
+      if (sequence == 0 && !flags.json) printer.add(token);
       return true;
     };
     const std::vector<std::vector<int64_t>> tokens = model.generate(input, options);
     const auto done = Clock::now();
     speeds.prompt_seconds += seconds_between(start, prompts_done.value_or(done));
     speeds.new_seconds += seconds_between(prompts_done.value_or(done), done);
-    if (!flags.json) first.end();
+    if (!flags.json) printer.end();
     for (size_t n = 0; n < tokens.size(); ++n) {
       speeds.prompt_tokens += static_cast<int64_t>(input.ids[n].size());
       speeds.new_tokens += static_cast<int64_t>(tokens[n].size()) - 1;
       if (flags.json) {
-        print_json(tokens[n], decode);
+        printer.print_json(input.ids[n], tokens[n]);
       } else if (n > 0) {
-        print_heading(begin + n, input.ids[n]);
-        Stream whole(decode);
-        for (const int64_t token : tokens[n]) whole.add(token);
-        whole.end();
+        printer.begin(begin + n, input.ids[n]);
+        for (const int64_t token : tokens[n]) printer.add(token);
+        printer.end();
       }
     }
   }

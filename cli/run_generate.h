@@ -3,12 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <functional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "locant/models/model.h"
+#include "locant/text/text_stream.h"
 
 namespace locant::cli {
 
@@ -23,13 +21,11 @@ struct GenerateFlags {
 // --generate and the options that need it.
 void add_generate_options(CLI::App& command, GenerateFlags& flags);
 
-// Token ids as text; without it they are printed as numbers.
-using Decode = std::function<std::string(std::span<const int64_t>)>;
-
 // Prints what the model adds to each prompt: of a batch's first sequence while it comes, of the
-// others when the batch is done; with `json` a line {"ids": ..., "text": ...} each. Speeds go to
-// the standard error.
+// others when the batch is done. With `decode` it is text, behind the prompt's own unless that went
+// to an encoder, else numbers. With `json` a line {"ids": ..., "text": ...} each, of what is new.
+// Speeds go to the standard error.
 void run_generate(const Model& model, const std::vector<std::vector<int64_t>>& prompts,
-                  const GenerateFlags& flags, const Decode& decode = {});
+                  const GenerateFlags& flags, const TextStream::Decode& decode);
 
 }  // namespace locant::cli

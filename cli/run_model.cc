@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -141,6 +142,8 @@ class Run {
 
   void operator()() {
     if (flags_.generate.count > 0) return generate();
+    require(info_.head != "seq2seq_lm", "run", "a ", info_.model_type,
+            " model answers texts with --generate N; --head base gives embeddings");
     Progress progress(questions_.size());
     for (size_t done = 0; done < questions_.size();) {
       const std::vector<Query> batch = next_batch(done);
@@ -157,12 +160,37 @@ class Run {
 
  private:
   void generate() const {
-    require(!questions_.from_text, "run",
-            "--generate continues token ids: give --ids or --ids-file");
     GenerateFlags flags = flags_.generate;
     flags.json = flags_.json;
     flags.batch = flags_.batch;
-    run_generate(*model_, questions_.sequences.ids, flags);
+    if (!questions_.from_text) return run_generate(*model_, questions_.sequences.ids, flags, {});
+    std::vector<std::vector<int64_t>> prompts;
+    for (size_t n = 0; n < questions_.size(); ++n) {
+      Query query = query_of(questions_, n, words_, info_);
+      require(!query.passage.pair, "run", "text ", n, " has a pair, which --generate cannot use");
+      require(!query.encoded.ids.empty(), "run", "text ", n,
+              " is empty, and its tokenizer puts no token before texts: there is nothing to "
+              "continue");
+      prompts.push_back(std::move(query.encoded.ids));
+    }
+    note_long(prompts);
+    run_generate(*model_, prompts, flags, words_.decode);
+  }
+
+  // Rotations go on beyond the lengths that a model was trained with, but seldom well.
+  void note_long(const std::vector<std::vector<int64_t>>& prompts) const {
+    constexpr const char* kKey = "max_position_embeddings";
+    const Config config = Config::read(join_path(flags_.dir, "config.json"));
+    if (info_.decoder_layers > 0 || !config.has(kKey)) return;
+    const int64_t most = config.integer(kKey, 0, std::numeric_limits<int64_t>::max());
+    for (size_t n = 0; n < prompts.size(); ++n) {
+      const int64_t length = std::ssize(prompts[n]) + flags_.generate.count;
+      if (length <= most) continue;
+      fmt::print(stderr,
+                 "text {} has {} tokens, {} with those of --generate, but the model was made for "
+                 "{}: the end may be poor\n",
+                 n, prompts[n].size(), length, most);
+    }
   }
 
   // --batch sequences, or fewer where the logits of every token over the vocabulary grow large.
@@ -255,16 +283,16 @@ void add_query_options(CLI::App& command, QueryFlags& flags) {
 Command add_run(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Run a checkpoint (BERT, RoBERTa, DeBERTa, T5, XLNet, Transformer-XL, Llama) on texts or token "
-      "ids, and print what it says: embeddings, labels, answers, guesses for [MASK], a "
-      "continuation");
+      "Run a checkpoint (BERT, RoBERTa, DeBERTa, T5, XLNet, Transformer-XL, Llama) on texts or "
+      "token ids, and print what it says: embeddings, labels, answers, guesses for [MASK] and the "
+      "next token, or with --generate a continuation");
   auto flags = std::make_shared<RunFlags>();
   command->add_option("dir", flags->dir, "Folder with config.json and model.safetensors")
       ->required();
   add_query_options(*command, flags->queries);
   command->add_option("--head", flags->load.head,
                       "base, masked_lm, sequence_classification, token_classification, "
-                      "question_answering or causal_lm; else as config.json says");
+                      "question_answering, causal_lm or seq2seq_lm; else as config.json says");
   command->add_option("--mask-decoder", flags->load.mask_decoder,
                       "DeBERTa's masked language model: auto, enhanced or plain");
   command->add_option("--batch", flags->batch, "Sequences per call, packed: nothing is padded")
@@ -273,7 +301,8 @@ Command add_run(CLI::App& app) {
   command->add_flag("--normalize,!--no-normalize", flags->normalize,
                     "Embeddings of length 1 (they are unless --no-normalize)");
   command
-      ->add_option("--top-k", flags->answers.top_k, "Guesses for a masked word; labels of a text")
+      ->add_option("--top-k", flags->answers.top_k,
+                   "Guesses for a masked word or the next token; labels of a text")
       ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--max-answer", flags->answers.max_answer, "Most tokens of an answer")

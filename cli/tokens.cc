@@ -78,11 +78,14 @@ int tokens(const TokensFlags& flags) {
 }  // namespace
 
 Command add_tokens(CLI::App& app) {
-  CLI::App* command = app.add_subcommand(
-      "tokens",
-      "Token ids of texts, by the tokenizer of a model's folder (BERT, DeBERTa v2 and v3)");
+  CLI::App* command = app.add_subcommand("tokens",
+                                         "Token ids of texts, by the tokenizer of a model's folder "
+                                         "(BERT, DeBERTa v2 and v3, Llama, T5)");
   auto flags = std::make_shared<TokensFlags>();
-  command->add_option("dir", flags->dir, "Folder with vocab.txt or spm.model")->required();
+  command
+      ->add_option("dir", flags->dir,
+                   "Folder with vocab.txt, spm.model, tokenizer.model or spiece.model")
+      ->required();
   command->add_option("--text", flags->texts, "A text; may be repeated");
   command->add_option("--pair", flags->pairs, "A second text, behind the first");
   command->add_option("--file", flags->file,
@@ -93,7 +96,7 @@ Command add_tokens(CLI::App& app) {
   command
       ->add_option("--max-length", flags->max_length, "Cut to so many tokens; says how many went")
       ->check(at_least(1));
-  command->add_flag("--bare", flags->bare, "Without [CLS] and [SEP]");
+  command->add_flag("--bare", flags->bare, "Without the special tokens around texts");
   command->add_flag("--json", flags->json, "For programs: one object a line, with byte ranges");
   return [flags] { return tokens(*flags); };
 }

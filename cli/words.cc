@@ -1,6 +1,7 @@
 #include "cli/words.h"
 
 #include <memory>
+#include <span>
 
 #include "locant/core/error.h"
 
@@ -16,6 +17,7 @@ Words load_words(const std::string& dir, int64_t max_length) {
                                     : tokenizer->encode(passage.text, options);
               },
           .piece = [=](int64_t id) { return tokenizer->piece(id); },
+          .decode = [=](std::span<const int64_t> ids) { return tokenizer->decode_output(ids); },
           .mask = tokenizer->special().mask};
 }
 #else

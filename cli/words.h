@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/texts.h"
+#include "locant/text/text_stream.h"
 #include "locant/text/tokenizer.h"
 
 namespace locant::cli {
@@ -13,6 +14,7 @@ namespace locant::cli {
 struct Words {
   std::function<Encoded(const Passage&)> encode;
   std::function<std::string(int64_t id)> piece;
+  TextStream::Decode decode;  // of what a model generated
   int64_t mask = -1;  // the id of [MASK]
 };
 

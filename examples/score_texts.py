@@ -44,7 +44,7 @@ def scores(model, texts):
 
 def main(folder, file):
     with open(file, encoding="utf-8") as lines:
-        texts = [line.rstrip("\n") for line in lines]
+        texts = [line.rstrip("\n") for line in lines if line.strip()]
     model = locant.load(folder)
     if model.info.head not in ("sequence_classification", "causal_lm", "base"):
         model = locant.load(folder, head="base")

@@ -185,19 +185,27 @@ TEST(BadVocabularies, OfSentencePiece) {
 TEST(BadTokenizerFolders, AreRefusedByName) {
   const TemporaryFolder folder;
   const std::string rest =
-      ", which is not built in (BERT's vocab.txt or tokenizer.json and DeBERTa's spm.model are); "
+      ", which is not built in (BERT's vocab.txt or tokenizer.json, DeBERTa's spm.model, Llama's "
+      "tokenizer.model and T5's spiece.model are); "
       "make the ids with Python's tokenizers and pass those (locant run --ids)";
   EXPECT_EQ(complaint(folder),
-            ": has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json");
+            ": has no vocabulary: neither vocab.txt, tokenizer.json, spm.model, tokenizer.model "
+            "nor spiece.model");
   folder.write("tokenizer.json", R"({"model":{"type":"BPE"}})");
   EXPECT_EQ(complaint(folder), ": tokenizer.json holds a BPE model" + rest);
   folder.write("tokenizer.json", R"({"model":{"type":"Unigram"}})");
   EXPECT_EQ(complaint(folder),
             ": tokenizer.json holds a Unigram model, which is not built in; if the model came from "
-            "a folder with spm.model, put that file beside it, else make the ids with Python's "
+            "a folder with spm.model or spiece.model, put that file beside it, else make the ids "
+            "with Python's "
             "tokenizers and pass those (locant run --ids)");
-  folder.write("spiece.model", "");
-  EXPECT_EQ(complaint(folder), ": spiece.model is the vocabulary of another family" + rest);
+  const TemporaryFolder unnamed;
+  unnamed.write("spiece.model", "");
+  EXPECT_EQ(complaint(unnamed), ": spiece.model is for a tokenizer_class that no file names" + rest);
+  unnamed.write("config.json", R"({"model_type":"xlnet"})");
+  EXPECT_EQ(complaint(unnamed), ": spiece.model is for XLNetTokenizer" + rest);
+  unnamed.write("config.json", R"({"model_type":"t5"})");
+  EXPECT_TRUE(complaint(unnamed).starts_with("/spiece.model: is no SentencePiece model: "));
   folder.write("vocab.json", "{}");
   folder.write("merges.txt", "");
   EXPECT_EQ(complaint(folder), ": vocab.json and merges.txt are a byte-level BPE" + rest);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "locant/draw/png.h"
 #include "locant/draw/shades.h"
@@ -24,15 +25,14 @@ double width_of(const std::string& label) {
   return width;
 }
 
-// Spaces can be seen, and so can a line's end that is a token of bytes.
+// Spaces can be seen, SentencePiece's too, whose sign U+2581 would look like a bar of the map; and
+// so can a line's end that is a token of bytes.
 std::string label_of(const std::string& token) {
   if (token == "<0x0A>") return "↵";
-  std::string out;
-  for (const char c : printable(token, kLongestLabel))
-    if (c == ' ')
-      out += "␣";
-    else
-      out += c;
+  std::string out = printable(token, kLongestLabel);
+  for (const std::string_view space : {" ", "▁"})
+    for (size_t at = out.find(space); at != std::string::npos; at = out.find(space, at))
+      out.replace(at, space.size(), "␣");
   return out;
 }
 

@@ -18,7 +18,8 @@ namespace locant::inline v0 {
 Config tokenizer_config(const std::string& dir);
 
 // What a family calls its special tokens unless a file says otherwise, in the order in which
-// Hugging Face numbers those that the vocabulary lacks: {{"unk_token", "[UNK]"}, ...}.
+// Hugging Face numbers those that the vocabulary lacks: {{"unk_token", "[UNK]"}, ...}. Of an empty
+// name there is a token only if a file has one.
 using TokenNames = std::vector<std::pair<std::string, std::string>>;
 
 // Reads tokenizer_config.json, special_tokens_map.json and added_tokens.json; `listed` are the

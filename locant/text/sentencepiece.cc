@@ -2,9 +2,12 @@
 
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+
 #include "locant/core/error.h"
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
+#include "locant/text/sentencepiece_model.h"
 #include "locant/text/unicode.h"
 
 namespace locant::inline v0 {
@@ -15,38 +18,94 @@ constexpr size_t kMostModel = size_t{256} << 20;
 // 100,000.
 constexpr size_t kMostUnknown = 65536;
 
+// normalizer_spec.add_dummy_prefix = false as a message of its own: behind a model's bytes it is
+// merged with what they say.
+constexpr std::string_view kNoPrefix("\x1a\x02\x18\x00", 4);
+
+std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_from(const std::string& path,
+                                                                      const std::string& model) {
+  auto out = std::make_unique<sentencepiece::SentencePieceProcessor>();
+  const sentencepiece::util::Status status = out->LoadFromSerializedProto(model);
+  require(status.ok() && out->GetPieceSize() > 0, "tokenizer", path,
+          ": is no SentencePiece model: ", shown(status.ToString()));
+  return out;
+}
+
+TokenNames names_of(SentencePieceFamily family) {
+  switch (family) {
+    case SentencePieceFamily::deberta:
+      return {{"bos_token", "[CLS]"},  {"eos_token", "[SEP]"}, {"unk_token", "[UNK]"},
+              {"sep_token", "[SEP]"},  {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
+              {"mask_token", "[MASK]"}};
+    case SentencePieceFamily::llama:
+      return {
+          {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", ""}};
+    case SentencePieceFamily::t5:
+      break;
+  }
+  return {{"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", "<pad>"}};
+}
+
 }  // namespace
 
-SentencePiece::SentencePiece(const std::string& dir)
-    : processor_(std::make_unique<sentencepiece::SentencePieceProcessor>()) {
+SentencePiece::SentencePiece(const std::string& dir, const char* file, SentencePieceFamily family)
+    : family_(family) {
   const Config config = tokenizer_config(dir);
   for (const char* key : {"do_lower_case", "split_by_punct"})
     if (config.flag_or(key, false))
       config.reject(key, "is true: not supported; make ids with Python's tokenizers");
-  const std::string path = join_path(dir, "spm.model");
-  const std::string model = read_file("tokenizer", path, kMostModel);
-  const sentencepiece::util::Status status = processor_->LoadFromSerializedProto(model);
-  require(status.ok() && processor_->GetPieceSize() > 0, "tokenizer", path,
-          ": is no SentencePiece model: ", shown(status.ToString()));
-
+  const std::string path = join_path(dir, file);
+  std::string model = read_file("tokenizer", path, kMostModel);
+  check_sentencepiece_model(path, model);
+  const bool prefix =
+      family != SentencePieceFamily::llama || config.flag_or("add_prefix_space", true);
+  if (!prefix) model += kNoPrefix;
+  processor_ = processor_from(path, model);
+  // `legacy`, of Llama and T5: a space goes before every stretch, not before a text alone.
+  const bool always = family == SentencePieceFamily::deberta ||
+                      config.flag_or("legacy", family == SentencePieceFamily::t5);
+  if (!always) continuing_ = processor_from(path, model.append(kNoPrefix));
   note_characters(path);
+  set_special_tokens(dir);
+  if (family == SentencePieceFamily::t5) add_sentinels(config);
+  set_frame(config);
+}
 
+SentencePiece::~SentencePiece() = default;
+
+void SentencePiece::set_special_tokens(const std::string& dir) {
   const auto find = [&](const std::string& token) {
     const int id = processor_->PieceToId(token);  // the unknown one for what is not there
     return processor_->IdToPiece(id) == token ? int64_t{id} : int64_t{-1};
   };
-  special_ = read_special_tokens(dir, {}, vocabulary_size(),
-                                 {{"bos_token", "[CLS]"},
-                                  {"eos_token", "[SEP]"},
-                                  {"unk_token", "[UNK]"},
-                                  {"sep_token", "[SEP]"},
-                                  {"pad_token", "[PAD]"},
-                                  {"cls_token", "[CLS]"},
-                                  {"mask_token", "[MASK]"}},
-                                 find, [](const std::string&) { return true; });
+  special_ = read_special_tokens(dir, {}, vocabulary_size(), names_of(family_), find,
+                                 [](const std::string&) { return true; });
 }
 
-SentencePiece::~SentencePiece() = default;
+// <extra_id_0>, the last id, <extra_id_1>, ...: behind the vocabulary, unless files number them.
+void SentencePiece::add_sentinels(const Config& config) {
+  const int64_t count = config.integer_or("extra_ids", 100, 0, 1 << 16);
+  for (int64_t n = 0; n < count; ++n) {
+    const std::string content = "<extra_id_" + std::to_string(n) + ">";
+    if (std::none_of(special_.added.begin(), special_.added.end(),
+                     [&](const AddedToken& token) { return token.content == content; }))
+      special_.added.push_back({.content = content, .id = vocabulary_size() + count - 1 - n});
+  }
+}
+
+void SentencePiece::set_frame(const Config& config) {
+  if (family_ == SentencePieceFamily::deberta) {
+    frame_ = {{special_.cls}, {special_.sep}, {}, {special_.sep}};
+    return;
+  }
+  const bool llama = family_ == SentencePieceFamily::llama;
+  const auto tokens = [](bool given, int64_t id) {
+    return given ? std::vector<int64_t>{id} : std::vector<int64_t>();
+  };
+  const auto before = tokens(llama && config.flag_or("add_bos_token", true), special_.bos);
+  const auto after = tokens(!llama || config.flag_or("add_eos_token", false), special_.eos);
+  frame_ = {before, after, before, after};
+}
 
 void SentencePiece::note_characters(const std::string& path) {
   known_.resize(0x110000);
@@ -81,11 +140,20 @@ std::string SentencePiece::vocabulary_piece(int64_t id) const {
   return processor_->IdToPiece(static_cast<int>(id));
 }
 
+const sentencepiece::SentencePieceProcessor& SentencePiece::processor_of(std::string_view text,
+                                                                         size_t offset) const {
+  if (offset == 0 || !continuing_) return *processor_;
+  // T5's own normalisation takes spaces away at a stretch's beginning: there it needs the prefix.
+  const bool spaced = family_ == SentencePieceFamily::t5 && text.starts_with(' ');
+  return spaced ? *processor_ : *continuing_;
+}
+
 void SentencePiece::append_tokens(std::string_view text, size_t offset,
                                   std::vector<Token>& out) const {
   require_short_unknown_runs(text, offset);
   sentencepiece::ImmutableSentencePieceText pieces;
-  const sentencepiece::util::Status status = processor_->Encode(text, pieces.mutable_proto());
+  const sentencepiece::util::Status status =
+      processor_of(text, offset).Encode(text, pieces.mutable_proto());
   require(status.ok(), "tokenizer", "SentencePiece: ", shown(status.ToString()));
   for (size_t n = 0; n < pieces.pieces_size(); ++n) {
     const auto piece = pieces.pieces(static_cast<int>(n));
@@ -95,6 +163,8 @@ void SentencePiece::append_tokens(std::string_view text, size_t offset,
       if (!is_space(character.code)) break;
       begin = piece.begin() + character.end;
     }
+    // Nothing but white space, which a model of programs was trained on.
+    if (begin == piece.end() && family_ == SentencePieceFamily::llama) begin = piece.begin();
     out.push_back({int64_t{piece.id()}, {offset + begin, offset + piece.end()}});
   }
 }

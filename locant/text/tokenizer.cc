@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "locant/core/error.h"
+#include "locant/io/config.h"
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
 #include "locant/text/sentencepiece.h"
@@ -36,18 +38,39 @@ std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most) {
 constexpr std::array<std::string_view, 5> kWordPieceClasses = {"Bert", "DistilBert", "Electra",
                                                                "MobileBert", "ConvBert"};
 
-// "BertTokenizerFast" and "BertTokenizer" are both "Bert".
+// A vocabulary of SentencePiece, and the classes whose it may be.
+struct SentencePieceFile {
+  const char* name;
+  SentencePieceFamily family;
+  std::vector<std::string_view> classes;
+};
+
+const std::array<SentencePieceFile, 3> kSentencePieceFiles = {{
+    {"spm.model", SentencePieceFamily::deberta, {"DebertaV2", ""}},
+    {"tokenizer.model", SentencePieceFamily::llama, {"Llama"}},
+    {"spiece.model", SentencePieceFamily::t5, {"T5", "MT5"}},
+}};
+
+// Whose tokenizer a folder holds: "Bert" of BertTokenizerFast and BertTokenizer, as
+// tokenizer_config.json says, else by the model; empty if neither tells.
 std::string family_of(const std::string& dir) {
   std::string name = tokenizer_config(dir).text_or("tokenizer_class", "");
   for (const std::string_view ending : {"Fast", "Tokenizer"})
     if (name.ends_with(ending)) name.resize(name.size() - ending.size());
-  return name;
+  const std::string path = join_path(dir, "config.json");
+  if (!name.empty() || !is_file(path)) return name;
+  static const std::map<std::string, std::string> by_model = {
+      {"llama", "Llama"}, {"mistral", "Llama"}, {"phi3", "Llama"},  {"t5", "T5"},
+      {"mt5", "T5"},      {"umt5", "T5"},       {"xlnet", "XLNet"}, {"deberta-v2", "DebertaV2"}};
+  const auto found = by_model.find(Config::read(path).text_or("model_type", ""));
+  return found == by_model.end() ? "" : found->second;
 }
 
 [[noreturn]] void refuse(const std::string& dir, const std::string& what) {
   fail(kScope, dir, ": ", what,
-       ", which is not built in (BERT's vocab.txt or tokenizer.json and DeBERTa's spm.model are); "
-       "make the ids with Python's tokenizers and pass those (locant run --ids)");
+       ", which is not built in (BERT's vocab.txt or tokenizer.json, DeBERTa's spm.model, Llama's "
+       "tokenizer.model and T5's spiece.model are); make the ids with Python's tokenizers and pass "
+       "those (locant run --ids)");
 }
 
 }  // namespace
@@ -70,7 +93,7 @@ std::vector<Token> Tokenizer::tokens_of(const char* what, std::string_view text)
 
 Encoded Tokenizer::assemble(std::vector<Token> first, std::optional<std::vector<Token>> second,
                             const EncodeOptions& options) const {
-  const size_t around = options.special_tokens ? (second ? 3 : 2) : 0;
+  const size_t around = options.special_tokens ? frame_.around(second.has_value()) : 0;
   const size_t second_size = second ? second->size() : 0;
   Encoded out;
   require(options.max_length >= 0, kScope, "max_length must be >= 0, got ", options.max_length);
@@ -88,12 +111,17 @@ Encoded Tokenizer::assemble(std::vector<Token> first, std::optional<std::vector<
     out.token_type_ids.push_back(type);
     out.bytes.push_back(token.bytes);
   };
-  if (options.special_tokens) add({special_.cls, {}}, 0);
+  const auto add_special = [&](const std::vector<int64_t>& ids, int64_t type) {
+    if (options.special_tokens)
+      for (const int64_t id : ids) add({id, {}}, type);
+  };
+  add_special(frame_.before, 0);
   for (const Token& token : first) add(token, 0);
-  if (options.special_tokens) add({special_.sep, {}}, 0);
+  add_special(frame_.after, 0);
   if (!second) return out;
+  add_special(frame_.before_pair, 1);
   for (const Token& token : *second) add(token, 1);
-  if (options.special_tokens) add({special_.sep, {}}, 1);
+  add_special(frame_.after_pair, 1);
   return out;
 }
 
@@ -132,34 +160,46 @@ std::string Tokenizer::decode(std::span<const int64_t> ids) const {
   return decode_run(plain);
 }
 
+std::string Tokenizer::decode_output(std::span<const int64_t> ids) const {
+  std::vector<int64_t> known(ids.begin(), ids.end());
+  std::erase_if(known, [most = size()](int64_t id) { return id >= most; });
+  return decode(known);
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
   require_folder(kScope, dir);
   const auto has = [&](const char* name) { return is_file(join_path(dir, name)); };
   const std::string family = family_of(dir);
-  if (has("spm.model")) {
-    if (!family.empty() && family != "DebertaV2")
-      refuse(dir, "spm.model is for " + family + "Tokenizer");
-    return std::make_unique<SentencePiece>(dir);
+  for (const SentencePieceFile& file : kSentencePieceFiles) {
+    if (!has(file.name)) continue;
+    const bool known =
+        std::find(file.classes.begin(), file.classes.end(), family) != file.classes.end();
+    if (!known && family.empty())
+      refuse(dir, std::string(file.name) + " is for a tokenizer_class that no file names");
+    if (!known) refuse(dir, std::string(file.name) + " is for " + legible(family) + "Tokenizer");
+    return std::make_unique<SentencePiece>(dir, file.name, file.family);
   }
   if (has("vocab.txt")) {
     if (!family.empty() && std::find(kWordPieceClasses.begin(), kWordPieceClasses.end(), family) ==
                                kWordPieceClasses.end())
-      refuse(dir, "vocab.txt is for " + family + "Tokenizer");
+      refuse(dir, "vocab.txt is for " + legible(family) + "Tokenizer");
     return std::make_unique<WordPiece>(dir);
   }
   if (has("vocab.json") && has("merges.txt"))
     refuse(dir, "vocab.json and merges.txt are a byte-level BPE");
-  for (const char* name : {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model"})
-    if (has(name)) refuse(dir, std::string(name) + " is the vocabulary of another family");
+  if (has("sentencepiece.bpe.model"))
+    refuse(dir, "sentencepiece.bpe.model is the vocabulary of another family");
   const std::string kind = tokenizer_json_model(dir);
   if (kind == "WordPiece") return std::make_unique<WordPiece>(dir);
   if (kind == "Unigram")
     fail(kScope, dir,
          ": tokenizer.json holds a Unigram model, which is not built in; if the model came from a "
-         "folder with spm.model, put that file beside it, else make the ids with Python's "
-         "tokenizers and pass those (locant run --ids)");
-  if (!kind.empty()) refuse(dir, "tokenizer.json holds a " + kind + " model");
-  fail(kScope, dir, ": has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json");
+         "folder with spm.model or spiece.model, put that file beside it, else make the ids with "
+         "Python's tokenizers and pass those (locant run --ids)");
+  if (!kind.empty()) refuse(dir, "tokenizer.json holds a " + legible(kind) + " model");
+  fail(kScope, dir,
+       ": has no vocabulary: neither vocab.txt, tokenizer.json, spm.model, "
+       "tokenizer.model nor spiece.model");
 }
 
 }  // namespace locant::inline v0

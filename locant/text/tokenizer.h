@@ -29,13 +29,13 @@ struct ByteRange {
 
 struct Token {
   int64_t id = 0;
-  ByteRange bytes;  // without the space that a piece of SentencePiece begins with
+  ByteRange bytes;  // without the space that a word of SentencePiece begins with
 };
 
 struct Encoded {
   std::vector<int64_t> ids;
   std::vector<int64_t> token_type_ids;
-  std::vector<ByteRange> bytes;  // empty for tokens that no text stands for: [CLS], [SEP]
+  std::vector<ByteRange> bytes;  // empty for tokens that no text stands for: [CLS], <s>
   int64_t cut = 0;               // tokens of the texts that max_length left out
 };
 
@@ -43,7 +43,7 @@ struct EncodeOptions {
   // Most tokens of the result, special ones included; 0: no limit. Of a pair, the longer text is
   // cut first, at its end.
   int64_t max_length = 0;
-  bool special_tokens = true;  // [CLS] and [SEP]
+  bool special_tokens = true;  // those around texts: [CLS] and [SEP], <s>, </s>
 };
 
 // A token that is found in the text before the tokenizer proper sees it.
@@ -58,7 +58,7 @@ struct AddedToken {
 // What a tokenizer's files say about added tokens; -1: the model has no such token.
 struct SpecialTokens {
   std::vector<AddedToken> added;
-  int64_t cls = -1, sep = -1, pad = -1, unk = -1, mask = -1;
+  int64_t cls = -1, sep = -1, pad = -1, unk = -1, mask = -1, bos = -1, eos = -1;
 };
 
 class LOCANT_API Tokenizer {
@@ -73,6 +73,10 @@ class LOCANT_API Tokenizer {
 
   // Text again, as near as the tokens allow: special tokens are left out.
   std::string decode(std::span<const int64_t> ids) const;
+
+  // The same of what a model generated, whose table of words may have more rows than there are
+  // words: ids from size() on are left out.
+  std::string decode_output(std::span<const int64_t> ids) const;
 
   // The vocabulary's word for an id: "##ing", "▁the", "[MASK]".
   std::string piece(int64_t id) const;
@@ -94,7 +98,16 @@ class LOCANT_API Tokenizer {
   virtual std::string decode_run(std::span<const int64_t> ids) const = 0;
   virtual int64_t vocabulary_size() const = 0;
 
+  // Tokens around a text, and around a second one.
+  struct Frame {
+    std::vector<int64_t> before, after, before_pair, after_pair;
+    size_t around(bool pair) const {
+      return before.size() + after.size() + (pair ? before_pair.size() + after_pair.size() : 0);
+    }
+  };
+
   SpecialTokens special_;
+  Frame frame_;
 
  private:
   std::vector<Token> tokens_of(const char* what, std::string_view text) const;
@@ -103,7 +116,8 @@ class LOCANT_API Tokenizer {
 };
 
 // The tokenizer of a model's folder: WordPiece from vocab.txt or tokenizer.json (BERT), SentencePiece
-// from spm.model (DeBERTa v2 and v3). Others are refused by name: their ids come from Python's tokenizers.
+// from spm.model (DeBERTa v2 and v3), tokenizer.model (Llama) or spiece.model (T5). Others are refused
+// by name: their ids come from Python's tokenizers.
 LOCANT_API std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir);
 
 }  // namespace locant::inline v0

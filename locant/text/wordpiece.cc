@@ -76,6 +76,7 @@ WordPiece::WordPiece(const std::string& dir) {
                                  find, unchanged);
   require(special_.unk < vocabulary_size(), "tokenizer", dir, ": the vocabulary has no token ",
           piece(special_.unk), " for unknown words");
+  frame_ = {{special_.cls}, {special_.sep}, {}, {special_.sep}};
 }
 
 void WordPiece::set_vocabulary(std::vector<std::string> pieces) {

@@ -1,7 +1,6 @@
 """The demo's report: one HTML file, whole in itself, that follows the reader's light or dark setting."""
 
 import html
-import json
 import math
 import pathlib
 import re
@@ -10,6 +9,7 @@ import sys
 import tempfile
 
 import locant
+from locant import demo_text
 
 SENTENCES = {
     "none": "Without positions, attention reads a bag of words: in any order, each word gives the same "
@@ -34,6 +34,8 @@ SENTENCES = {
     "rope": "Queries and keys are turned by angles that grow with their positions: what is left in the "
     "score is the difference.",
 }
+
+SEEN = 28  # tokens whose attention is drawn
 
 STYLE = """
 :root{--paper:#fff;--ink:#1b1b1b;--quiet:#5a5a5a;--line:#e3e3e3;--card:#f6f7f9;--ours:#0072b2;
@@ -61,7 +63,7 @@ background:color-mix(in srgb,var(--gain) var(--depth),transparent)}
 .next{display:grid;grid-template-columns:max-content 1fr max-content;gap:4px 10px;align-items:center;
 max-width:460px;margin:12px 0;font-size:14px}
 .next code{font:14px ui-monospace,'DejaVu Sans Mono',monospace;background:var(--card);padding:0 5px;
-border-radius:4px;white-space:pre}
+border-radius:4px;white-space:pre;justify-self:start}
 .next .bar{max-width:none;margin:0;height:10px}.next .bar i{height:10px}
 .panels{display:flex;flex-wrap:wrap;gap:20px;margin:12px 0 8px}.panels svg{max-width:100%;height:auto}
 .key i{display:inline-block;width:22px;height:6px;border-radius:3px;vertical-align:middle;margin:0 4px 0 0}
@@ -98,9 +100,8 @@ def figures(*arguments):
 
 def next_tokens(guesses):
     rows = []
-    for guess in guesses:
-        token = html.escape(guess["token"].replace("<0x0A>", "↵").replace("\n", "↵"))
-        share = guess["probability"]
+    for text, share in guesses:
+        token = html.escape(text.replace("\n", "↵").replace(" ", "␣")) or "the end"
         rows.append(
             f"<code>{token}</code><div class=bar><i style='width:{100 * share:.1f}%'></i></div>"
             f"<span>{100 * share:.1f} %</span>"
@@ -108,28 +109,30 @@ def next_tokens(guesses):
     return "<div class=next>" + "\n".join(rows) + "</div>"
 
 
-def text_part(folder, text, new_tokens, layers):
-    """The text, what the model adds, its next token, and who looks at whom."""
-    (answer,) = map(json.loads, command("run", folder, "--text", text, "--json", "--top-k", 8).splitlines())
-    (added,) = map(json.loads, command("run", folder, "--text", text, "--generate", new_tokens,
-                                       "--json").splitlines())  # fmt: skip
-    info = locant.load(folder).info
-    out = [
+def text_part(folder, text):
+    """The text, what the model adds, its next token, and who looks at whom in its layers."""
+    model = locant.load(folder)
+    info, out = model.info, demo_text.continue_text(model, text)
+    parts = [
         "<h2>A text through a model</h2>",
         f"<p>{html.escape(pathlib.Path(folder).name)}: {info.layers} layers of {info.heads} heads, "
-        f"{info.parameters / 1e6:.1f} million numbers, {html.escape(info.encoding)}.</p>",
-        f"<div class=text>{html.escape(text)}<b>{html.escape(added['text'])}</b></div>",
-        "<p class=quiet>What was given, and what the model adds when it always takes the likeliest "
-        "token. Another text: <code>./run demo --text \"…\"</code>.</p>",
+        f"{info.parameters / 1e6:.1f} million parameters, {html.escape(info.encoding)}.</p>",
+        f"<div class=text>{html.escape(text)}<b>{html.escape(out.text)}</b></div>",
+        f"<p class=quiet>What was given, and what the model adds: {out.tokens} tokens in "
+        f"{1e3 * out.seconds:.0f} ms. Another text: <code>./run demo --text \"…\"</code>.</p>",
         "<h3>The next token</h3>",
-        next_tokens(answer["next"]),
-        "<p class=quiet>How likely the model finds the tokens that could come next.</p>",
+        next_tokens(demo_text.guesses_after(model, text, 8)),
+        "<p class=quiet>How likely the model finds what could come right after the text that was "
+        "given.</p>",
     ]
-    style = ""
-    for layer in layers if layers is not None else sorted({0, info.layers - 1}):
-        style, ((title, lines, panels),) = figures(folder, "--text", text, "--layer", layer)
-        out += [f"<h3>{title}</h3>", panels, f"<p class=quiet>{lines[1]}</p>"]
-    return style, "\n".join(out)
+    (ids,) = model.tokenize([text + out.text])["input_ids"]
+    (seen,) = model.detokenize([ids[:SEEN]])
+    for layer in sorted({min(1, info.layers - 1), info.layers - 1}):
+        _, ((_, lines, panels),) = figures(folder, "--text", seen, "--layer", layer)
+        parts += [f"<h3>Who looks at whom in layer {layer}</h3>", panels,
+                  f"<p class=quiet>{lines[1]} The first {min(SEEN, len(ids))} tokens; a dark "
+                  "row takes a little from many.</p>"]  # fmt: skip
+    return "\n".join(parts)
 
 
 # --- what the encodings cost -----------------------------------------------------------------------
@@ -199,15 +202,15 @@ def pictures_part():
     return style, "\n".join(out)
 
 
-def write_report(path, rows, size, folder=None, text=None, new_tokens=40, layers=None):
-    """The report as a file. Without a folder there is no text in it.
+def write_report(path, rows, size, folder=None, text=None):
+    """The report as a file. Without a model's folder there is no text in it.
 
     rows are those of the demo's table, size (heads, length, head size).
     """
     style, pictures = pictures_part()
     parts = [cost_part(rows, size), pictures]
     if folder is not None:
-        parts.insert(0, text_part(folder, text, new_tokens, layers)[1])
+        parts.insert(0, text_part(folder, text))
     page = f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

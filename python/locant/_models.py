@@ -1,6 +1,7 @@
 """Checkpoints as Hugging Face writes them, run in C++."""
 
 import copy
+import functools
 import operator
 import os
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 
 from locant import _locant
 from locant._arrays import is_torch
+from locant._generate import TextPrompts, is_text
 from locant._tokenizers import load_tokenizer
 
 
@@ -64,7 +66,6 @@ class Model:
         self.path = os.fspath(path)
         self._model = _locant.load(self.path, head or "", mask_decoder)
         self.info = ModelInfo(**self._model.info())
-        self._tokenizer = None
 
     def __repr__(self):
         return f"<locant.Model {self.info.model_type} {self.info.head} from {self.path!r}>"
@@ -175,16 +176,19 @@ class Model:
         exact=True,
         decoder_input_ids=None,
     ):
-        """The new tokens of each sequence, its stop token included: a list of lists of ints.
+        """The new tokens of each sequence, its stop token included: a list of lists of ints. Of a
+        text, the new text; of a list of texts, a list of them.
 
-        input_ids       as for a call; sequences of any lengths, each with its own positions
+        input_ids       as for a call; sequences of any lengths, each with its own positions; or a
+                        text, or a list of texts, for the tokenizer of the model's folder
         max_new_tokens  at most so many for each sequence
         temperature     0: the token of the largest logit; else a draw from softmax(logits / it)
         top_p           draw from the likeliest tokens that hold this much probability
         seed            draws are a function of the seed, the sequence's number and the step
         stop            token ids that end a sequence; None: as the checkpoint says; (): none
-        stream          called as stream(sequence, token) with each token as it comes; a sequence
-                        for which it returns False ends there
+        stream          called as stream(sequence, token) with each token as it comes, or, of texts,
+                        as stream(sequence, text) with each part of the new text, in whole
+                        characters; a sequence for which it returns False ends there
         exact           for rotations that change with the length (dynamic NTK beyond L0, LongRoPE at
                         L0): True computes a text anew when its rotation changes, so that every token
                         is that of the full forward; False only turns its cached keys anew, which is
@@ -194,8 +198,16 @@ class Model:
 
         Tokens of a sequence depend neither on padding nor on the others.
         """
+        prompts = TextPrompts(self, input_ids) if is_text(input_ids) else None
+        finish = None
+        if prompts:
+            if attention_mask is not None:
+                raise ValueError("[model] texts have no padding: give no attention_mask")
+            input_ids = prompts.ids
+            if stream is not None:
+                stream, finish = prompts.token_stream(stream)
         ids, lengths = _Batch(input_ids, attention_mask, None).arguments[:2]
-        return self._model.generate(
+        tokens = self._model.generate(
             ids,
             lengths,
             *_decoder_rows(decoder_input_ids)[1],
@@ -207,6 +219,9 @@ class Model:
             stream,
             bool(exact),
         )
+        if finish:
+            finish()
+        return prompts.texts(tokens) if prompts else tokens
 
     def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
         """Sentence embeddings (B, D): the mean of each sequence's last_hidden_state, of length 1
@@ -222,15 +237,25 @@ class Model:
         pairs           as many second texts, or None
         max_length      most tokens of a sequence, special ones included; None: nothing is cut
 
-        Lists of sequences, by the tokenizer of the model's folder: BERT's and DeBERTa v2 and v3's
-        are built in, for others transformers or tokenizers must be installed.
+        Lists of sequences, by the tokenizer of the model's folder: those of BERT, DeBERTa v2 and
+        v3, Llama and T5 are built in, for others transformers or tokenizers must be installed.
         """
-        if self._tokenizer is None:
-            self._tokenizer = load_tokenizer(self.path)
         texts = _texts(texts, "texts")
         pairs = None if pairs is None else _texts(pairs, "pairs")
-        ids, types = self._tokenizer(texts, pairs, max_length)
+        ids, types = self._tokenizer.encode(texts, pairs, max_length)
         return {"input_ids": ids, "token_type_ids": types}
+
+    def detokenize(self, input_ids):
+        """The text of each sequence of token ids, as near as they allow; special tokens are left
+        out. A list of sequences, or an array (B, L)."""
+        return [
+            self._tokenizer.decode(_integers(ids, f"input_ids[{n}]", 1).tolist())
+            for n, ids in enumerate(input_ids)
+        ]
+
+    @functools.cached_property
+    def _tokenizer(self):
+        return load_tokenizer(self.path)
 
     def encode(self, texts, batch_size=16, normalize=True, max_length=None):
         """Sentence embeddings of texts (N, D), numpy; of one text (D).

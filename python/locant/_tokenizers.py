@@ -1,15 +1,20 @@
-"""Texts to token ids: by the tokenizers of the C++ library, else by Hugging Face's."""
+"""Texts to token ids and back: by the tokenizers of the C++ library, else by Hugging Face's."""
 
 import pathlib
+from collections.abc import Callable
+from typing import NamedTuple
 
 from locant import _locant
 
 
-def load_tokenizer(path):
-    """A function (texts, pairs or None, max_length or None) -> ids and token types of each text.
+class Tokenizer(NamedTuple):
+    encode: Callable  # (texts, pairs or None, max_length or None) -> ids and token types of each
+    decode: Callable  # ids of a sequence -> its text without special tokens
 
-    BERT's and DeBERTa v2 and v3's are built in; folders with others need transformers or tokenizers.
-    """
+
+def load_tokenizer(path):
+    """The tokenizer of a folder. Those of BERT, DeBERTa v2 and v3, Llama and T5 are built in; folders
+    with others need transformers or tokenizers."""
     try:
         tokenizer = _locant.load_tokenizer(path)
     except AttributeError:  # built without
@@ -18,7 +23,10 @@ def load_tokenizer(path):
         if "Python's tokenizers" not in str(error):
             raise
         return _hugging_face(path, str(error))
-    return lambda texts, pairs, max_length: tokenizer.encode(texts, pairs, _length(max_length))
+    return Tokenizer(
+        lambda texts, pairs, max_length: tokenizer.encode(texts, pairs, _length(max_length)),
+        tokenizer.decode,
+    )
 
 
 def _length(max_length):
@@ -44,20 +52,23 @@ def _hugging_face(path, why):
         )
         return out["input_ids"], out.get("token_type_ids")
 
-    return run
+    def decode(ids):
+        return tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+
+    return Tokenizer(run, decode)
 
 
 def _tokenizers(path, why):
     file = pathlib.Path(path) / "tokenizer.json"
     try:
-        from tokenizers import Tokenizer
+        from tokenizers import Tokenizer as TokenizerFile
     except ImportError:
         raise ImportError(f"{why}; installing transformers or tokenizers helps") from None
     if not file.is_file():
         raise ValueError(f"{why}; transformers reads folders without a tokenizer.json")
 
     def run(texts, pairs, max_length):
-        tokenizer = Tokenizer.from_file(str(file))  # of this call: max_length is its state
+        tokenizer = TokenizerFile.from_file(str(file))  # of this call: max_length is its state
         tokenizer.no_padding()
         tokenizer.no_truncation()
         if max_length is not None:
@@ -66,4 +77,4 @@ def _tokenizers(path, why):
         encoded = tokenizer.encode_batch(inputs)
         return [x.ids for x in encoded], [x.type_ids for x in encoded]
 
-    return run
+    return Tokenizer(run, TokenizerFile.from_file(str(file)).decode)

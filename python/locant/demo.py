@@ -1,5 +1,7 @@
 """Every encoding beside the naive way: python -m locant.demo
 
+With --model FOLDER, a model continues a text first (demo_text.py).
+
 For each encoding: the worst error of the fused float32 kernel against the float64 reference, and
 its time and memory beside a plain numpy implementation that builds the whole score matrix. Then a
 report as an HTML file: the same with pictures, and a text through a model.
@@ -16,6 +18,7 @@ import time
 import numpy as np
 
 import locant
+from locant import demo_text
 from locant._demo_report import write_report
 from locant._terminal import painter
 
@@ -277,6 +280,8 @@ def main():
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--dim", type=int, default=64)
+    parser.add_argument("--model", help="folder of a model that continues --text first")
+    parser.add_argument("--text", default=demo_text.PROMPT, help="default: %(default)r")
     parser.add_argument("--report", default="demo.html", help="the HTML file to write; '' for none")
     parser.add_argument("--memory", nargs=5, help=argparse.SUPPRESS)  # a child: one measurement
     arguments = parser.parse_args()
@@ -286,6 +291,8 @@ def main():
         print(json.dumps(extra_memory(function, problem(name, *map(int, size)))))
         return
 
+    if arguments.model:
+        demo_text.print_text(arguments.model, arguments.text)
     size = (arguments.heads, arguments.length, arguments.dim)
     print(f"locant {locant.__version__}, {locant.isa()}, {locant.num_threads()} threads; float32,")
     print("heads {}, length {}, head size {}".format(*size))
@@ -299,7 +306,7 @@ def main():
         rows.append(measure(name, size))
         print(line(rows[-1], paint), flush=True)
     if arguments.report:
-        write_report(arguments.report, rows, size)
+        write_report(arguments.report, rows, size, arguments.model, arguments.text)
         print(f"\nThe same with pictures: {pathlib.Path(arguments.report).resolve().as_uri()}")
 
 

@@ -99,6 +99,37 @@ class Model:
         *,
         layer: int,
     ) -> Any: ...
+    @overload
+    def generate(
+        self,
+        input_ids: str,
+        attention_mask: None = None,
+        *,
+        max_new_tokens: int = 32,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop: Iterable[int] | None = None,
+        stream: Callable[[int, str], object] | None = None,
+        exact: bool = True,
+        decoder_input_ids: Any = None,
+    ) -> str: ...
+    @overload
+    def generate(
+        self,
+        input_ids: list[str] | tuple[str, ...],
+        attention_mask: None = None,
+        *,
+        max_new_tokens: int = 32,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop: Iterable[int] | None = None,
+        stream: Callable[[int, str], object] | None = None,
+        exact: bool = True,
+        decoder_input_ids: Any = None,
+    ) -> list[str]: ...
+    @overload
     def generate(
         self,
         input_ids: Any,
@@ -126,6 +157,7 @@ class Model:
         pairs: Iterable[str] | None = None,
         max_length: int | None = None,
     ) -> dict[str, Any]: ...
+    def detokenize(self, input_ids: Any) -> list[str]: ...
     def encode(
         self,
         texts: str | Iterable[str],

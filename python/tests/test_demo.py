@@ -2,6 +2,7 @@
 whole in itself."""
 
 import io
+import pathlib
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import locant
-from locant import _demo_report, _terminal, demo
+from locant import _demo_report, _terminal, demo, demo_text
 
 
 def row_of(name, times=2.0):
@@ -99,6 +100,32 @@ def test_the_report_is_whole_in_itself(tmp_path):
         assert name in words and sentence in words
     assert len(page.found["svg"]) >= 2 * len(locant.encodings()) - 5
     assert words.count("2.0×") == len(locant.encodings())
+
+
+MODEL = pathlib.Path(__file__).resolve().parents[2] / "examples" / "models" / "tiny-python"
+TEXT = 'import os\nprint("<&>")\n'
+
+
+def report_of_text(path):
+    if not hasattr(locant._locant, "load_tokenizer"):
+        pytest.skip("built without tokenizers")
+    _demo_report.write_report(path, [row_of("rope")], (12, 512, 64), MODEL, TEXT)
+    return path.read_text(encoding="utf-8")
+
+
+def test_the_report_has_the_text_and_what_the_model_makes_of_it(tmp_path):
+    page = Page(report_of_text(tmp_path / "demo.html"))
+    assert not page.open and "script" not in page.found
+    words = "".join(page.words)
+    model = locant.load(MODEL)
+    out = demo_text.continue_text(model, TEXT)
+    assert TEXT + out.text in words
+    guess, share = demo_text.guesses_after(model, TEXT, 1)[0]
+    assert f"{guess.replace(chr(10), '↵').replace(' ', '␣')}{100 * share:.1f} %" in words
+    for layer in (1, model.info.layers - 1):
+        assert f"Who looks at whom in layer {layer}" in words
+    heads = [x for x in page.found["svg"] if "who looks at whom" in x.get("aria-label", "")]
+    assert len(heads) == 2 * model.info.heads
 
 
 def test_it_runs_and_says_where_the_report_is(tmp_path):

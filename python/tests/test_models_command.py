@@ -88,7 +88,7 @@ def test_every_form_of_output_holds_the_models_results(folder, tmp_path):
         (["--ids", "1", "--max-length", "3"], "--max-length cuts texts; token ids are taken as"),
         (["--ids", "1", "--pair", "b"], "--pair goes with --text"),
         (["--text", "a", "--text", "b", "--pair", "c"], "there are 2 --text but 1 --pair"),
-        (["--text", "a"], "has no vocabulary: neither vocab.txt, spm.model nor tokenizer.json"),
+        (["--text", "a"], "has no vocabulary: neither vocab.txt, tokenizer.json, spm.model, "),
         (["--ids", "1,x"], "--ids must be integers with commas between them, got '1,x'"),
         (["--ids", "1,50"], "ids[0][1] is 50 but must be from 0 to 49"),
         (["--ids", "1", "--batch", "0"], "--batch must be >= 1, got 0"),

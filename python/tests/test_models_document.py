@@ -39,6 +39,8 @@ def place(tmp_path_factory):
     for name, kind in FOLDERS.items():
         (place / name).mkdir()
         Peer(place / name, kind)
+    shipped = DOCUMENT.parents[1] / "examples" / "models" / "tiny-python"
+    (place / "tiny-python").symlink_to(shipped)
     (place / "reviews.txt").write_text("The old fox.\nLazy dogs\n")
     lines = [{"text": "where?", "text_pair": "the dog is lazy."}, {"text": "is paris old?"}]
     (place / "questions.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))

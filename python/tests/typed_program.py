@@ -26,6 +26,18 @@ for name, encoding in locant.encodings().items():
     assert_type(encoding(heads=1).fields()["heads"], object)  # type: ignore[assert-type]
     print(name.upper())
 
+
+def show(number: int, part: str) -> None:
+    print(number, part)
+
+
+def complete(model: locant.Model) -> None:
+    assert_type(model.generate("import os", max_new_tokens=3, stream=show), str)
+    assert_type(model.generate(["def ", "class "]), list[str])
+    assert_type(model.generate([[1, 5]], stream=lambda n, token: token > 3), list[list[int]])
+    assert_type(model.detokenize([[1, 5]]), list[str])
+
+
 # Each of these is a mistake; --strict complains if one is not found.
 locant.Shaw(max_distnce=16)  # type: ignore[call-arg]
 locant.Shaw(max_distance="far")  # type: ignore[arg-type]
