@@ -17,7 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from model_peers import CONTENDERS, EXPORTS, config_of, inputs, make_checkpoint
+from model_exports import EXPORTS
+from model_peers import CONTENDERS, Timed
+from model_zoo import class_of, config_of, inputs, make_checkpoint
 
 
 def status_mb(key: str) -> float:
@@ -31,7 +33,7 @@ class Contender:
         for module in modules:
             importlib.import_module(module)
         if "transformers" in modules:
-            config_of(model)  # it imports classes when they are asked for
+            config_of(model), class_of(model)  # it imports classes when they are asked for
         self.arguments = model, threads
         self.for_shape = None
         self.shape, self.call = None, None
@@ -48,12 +50,15 @@ class Contender:
         while not times or time.perf_counter() < end:
             begin = time.perf_counter()
             result = self.result(message["shape"])
-            times.append(1e3 * (time.perf_counter() - begin))
-        if message.get("output"):
+            milliseconds = [1e3 * (time.perf_counter() - begin)]
+            if isinstance(result, Timed):
+                result, milliseconds = result.output, result.ms
+            times += milliseconds
+        if message.get("output") and result is not None:
             np.save(message["output"], result)
         return {"ms": times}
 
-    def result(self, shape: str) -> np.ndarray:
+    def result(self, shape: str) -> np.ndarray | Timed:
         if self.for_shape is None:
             self.for_shape = self.load_model(*self.arguments)
         if shape != self.shape:

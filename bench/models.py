@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Times whole models against Hugging Face, ONNX Runtime and OpenVINO, in one run, on this machine.
 
-DeBERTa-v3-base and BERT-base with random weights of the real size. One worker process per
+DeBERTa-v3-base, BERT-base, T5-base's encoder, XLNet-base and a Llama of 135 million parameters
+(prompts, and new tokens one by one), with random weights of the real size. One worker process per
 contender; rounds alternate; only one process works at a time; the minimum of all calls counts.
-Compare ratios within a run, not times between runs. Checkpoints and exported models (6 GB) stay in
+Compare ratios within a run, not times between runs. Checkpoints and exported models (12 GB) stay in
 build/bench-cache/models.
 
   bench/models.py                                       everything: time, loading, memory
   bench/models.py --cases deberta/1x16,bert/1x128 --contenders locant,eager,compile
-  bench/models.py --json models.json
+  bench/models.py --targets --markdown docs/benchmarks.md --json models.json
   bench/models.py --tiny --seconds 0.1                  does it run at all?
 """
 
@@ -20,17 +21,21 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import model_report
 import report
 from driver import OURS, Died, Record, Worker
 from machine_peaks import CACHE
-from model_peers import CONTENDERS, RAGGED, folder_of, inputs, lengths_of
+from model_peers import CONTENDERS
+from model_report import FIRST, LONG, MACHINE, WEIGHTS
+from model_zoo import DECODE, RAGGED, inputs, is_decode, lengths_of, weights_bytes
 from quiet import Quiet, wait_until_quiet
+from targets import print_targets
 
 CASES = ["deberta/1x16", "deberta/1x128", "deberta/8x128", "deberta/1x512", "deberta/1x2048",
-         f"deberta/{RAGGED}", "bert/1x128"]
-FIRST = "1x16"  # what is run right after loading
-LONG = "1x16384"  # who builds matrices of L x L needs 13 GB for each: only ours is asked
-TOLERANCE = 1e-3  # of hidden states of order one, after 12 layers
+         f"deberta/{RAGGED}", "bert/1x128", "t5/1x512", "xlnet/1x512", "llama/1x2048",
+         f"{DECODE}/1x128"]
+LOADED = ["deberta", "bert"]  # whose loading is measured
+TOLERANCE = 1e-3  # of hidden states of order one, after 12 layers; of tokens: they are the same
 
 
 class Bench:
@@ -59,7 +64,8 @@ class Bench:
     def time_model(self, model: str, shapes: list[str]) -> None:
         workers = {name: self.start(name, model) for name in self.args.contenders}
         for shape in shapes:
-            record = Record(f"{model} {shape}", int(lengths_of(shape).sum()))
+            tokens = 1 if is_decode(model) else int(lengths_of(shape).sum())
+            record = Record(f"{model} {shape}", tokens)
             self.records.append(record)
             self.time_shape(model, shape, workers, record)
             self.print_times(record)
@@ -105,7 +111,9 @@ class Bench:
         if reason is not None:
             record.skipped[name] = reason
             return False
-        real = inputs(shape)[1] != 0
+        if name == MACHINE:
+            return True
+        real = slice(None) if is_decode(model) else inputs(shape)[1] != 0
         if name == OURS:
             self.expected = np.load(output)[real]
         elif OURS in workers and OURS not in record.skipped:
@@ -118,7 +126,7 @@ class Bench:
 
     def print_times(self, record: Record) -> None:
         times = "  ".join(f"{name} {ms:.1f}" for name, ms in record.ms.items())
-        print(f"{record.case:>16}  {times} ms{ratio_text(record.ms)}", flush=True)
+        print(f"{record.case:>16}  {times} ms{ratio_text(record)}", flush=True)
         for name, reason in record.skipped.items():
             print(f"{'':>16}  {name}: {reason}", flush=True)
 
@@ -128,7 +136,8 @@ class Bench:
         """Files to first result in fresh processes, the files in the page cache."""
         record = Record(f"{model} load and {shape}", int(lengths_of(shape).sum()))
         self.records.append(record)
-        weights = (folder_of(self.name_of(model)) / "model.safetensors").stat().st_size / 2**20
+        weights = weights_bytes(self.name_of(model)) / 2**20
+        record.extra_mb[WEIGHTS] = weights
         for name in contenders:
             try:
                 for _ in range(self.args.rounds):
@@ -156,12 +165,11 @@ class Bench:
         record.extra_mb[name] = max(record.extra_mb.get(name, 0.0), answer["peak_mb"])
 
 
-def ratio_text(ms: dict[str, float]) -> str:
-    peers = {name: time for name, time in ms.items() if name != OURS}
-    if OURS not in ms or not peers:
+def ratio_text(record: Record) -> str:
+    best = model_report.best_peer(record)
+    if OURS not in record.ms or not best:
         return ""
-    best = min(peers, key=peers.get)
-    return f"  {best} ÷ {OURS} = {peers[best] / ms[OURS]:.2f}"
+    return f"  {best} ÷ {OURS} = {record.ms[best] / record.ms[OURS]:.2f}"
 
 
 def parse() -> argparse.Namespace:
@@ -180,8 +188,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--no-time", action="store_true", help="loading and memory only")
     parser.add_argument("--no-load", action="store_true", help="time only")
     parser.add_argument("--tiny", action="store_true", help="small models, to try this program out")
+    parser.add_argument("--targets", action="store_true", help="compare with the speed targets")
     parser.add_argument("--json", metavar="FILE", help="write all results")
+    parser.add_argument("--markdown", metavar="FILE", help="replace the tables in FILE")
     args = parser.parse_args()
+    for case in args.cases:
+        if case.split("/")[0] not in {known.split("/")[0] for known in CASES}:
+            parser.error(f"cases are {', '.join(CASES)} and other sizes, got {case}")
     for name in args.contenders:
         if name not in CONTENDERS:
             parser.error(f"contenders are {', '.join(CONTENDERS)}, got {name}")
@@ -202,12 +215,18 @@ def main() -> None:
             bench.time_model(model, shapes)
         print(bench.quiet)
     if not args.no_load:
-        for model in by_model:
-            bench.load(model, FIRST, args.contenders)
+        contenders = [name for name in args.contenders if name != MACHINE]
+        for model in LOADED:
+            if model in by_model:
+                bench.load(model, FIRST, contenders)
         if "deberta" in by_model and OURS in args.contenders:
             bench.load("deberta", LONG, [OURS])
+    if args.targets:
+        print_targets(bench.records, model_report.TARGETS)
     if args.json:
         report.write_json(bench.records, args.json)
+    if args.markdown:
+        model_report.write_markdown(bench.records, args.markdown, args.threads, str(bench.quiet))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import charts
 import report
 from cases import CASES
 from driver import Driver, Record, lengths_of, select_cases
-from targets import print_targets
+from targets import TARGETS, print_memory_targets, print_targets
 
 
 def numbers(text: str) -> list[int]:
@@ -91,7 +91,8 @@ def main() -> None:
         print(driver.quiet)
     if args.targets:
         print()
-        print_targets(records)
+        print_targets(records, TARGETS)
+        print_memory_targets(records)
     if args.json:
         report.write_json(records, args.json)
     if args.markdown:

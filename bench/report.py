@@ -157,7 +157,7 @@ def cpu_name() -> str:
 
 def versions() -> str:
     found = []
-    for package in ("torch", "transformers", "disentangled-flash"):
+    for package in ("torch", "transformers", "disentangled-flash", "onnxruntime", "openvino"):
         try:
             found.append(f"{package} {metadata.version(package)}")
         except metadata.PackageNotFoundError:
@@ -165,25 +165,34 @@ def versions() -> str:
     return ", ".join(found)
 
 
-def markdown(records: list[Record], threads: int, quiet: str) -> str:
-    lines = [f"Measured on {cpu_name()}, {threads} threads, Python {platform.python_version()}, "
-             f"{versions()}.", f"{quiet[0].upper()}{quiet[1:]}.", ""]
-    for title, header, rows in tables(records):
-        lines += [f"### {title}", "", "| " + " | ".join(header) + " |",
-                  "|---|" + "---:|" * (len(header) - 1)]
-        for name, *cells in rows:
-            bold = "**" if name == OURS else ""
-            lines.append("| " + " | ".join(f"{bold}{cell}{bold}" for cell in [name, *cells]) + " |")
-        lines.append("")
-    lines += [f"- {note}" for note in notes(records)]
-    return "\n".join(lines)
+def measured_on(threads: int, quiet: str) -> list[str]:
+    return [f"Measured on {cpu_name()}, {threads} threads, Python {platform.python_version()}, "
+            f"{versions()}.", f"{quiet[0].upper()}{quiet[1:]}.", ""]
+
+
+def table_lines(table: Table) -> list[str]:
+    title, header, rows = table
+    lines = [f"### {title}", "", "| " + " | ".join(header) + " |",
+             "|---|" + "---:|" * (len(header) - 1)]
+    for name, *cells in rows:
+        bold = "**" if name == OURS else ""
+        lines.append("| " + " | ".join(f"{bold}{cell}{bold}" for cell in [name, *cells]) + " |")
+    return [*lines, ""]
+
+
+def replace_block(path: str, begin: str, end: str, block: str) -> None:
+    """What stands between two markers."""
+    page = Path(path).read_text()
+    if begin not in page or end not in page:
+        raise SystemExit(f"{path} lacks the markers\n{begin}\n{end}")
+    before, rest = page.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    Path(path).write_text(f"{before}{begin}\n{block}\n{end}{after}")
 
 
 def write_markdown(records: list[Record], path: str, threads: int, quiet: str) -> None:
-    page = Path(path).read_text()
-    if BEGIN not in page or END not in page:
-        raise SystemExit(f"{path} lacks the markers\n{BEGIN}\n{END}")
-    before, rest = page.split(BEGIN, 1)
-    after = rest.split(END, 1)[1]
-    block = markdown(records, threads, quiet)
-    Path(path).write_text(f"{before}{BEGIN}\n{block}\n{END}{after}")
+    lines = measured_on(threads, quiet)
+    for table in tables(records):
+        lines += table_lines(table)
+    lines += [f"- {note}" for note in notes(records)]
+    replace_block(path, BEGIN, END, "\n".join(lines))

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/validators.h"
 #include "locant/check/check.h"
+#include "locant/check/ulp.h"
 #include "locant/core/error.h"
 #include "locant/kernels/isa.h"
 
@@ -22,6 +23,7 @@ struct CheckFlags {
   std::vector<std::string> isas;
   int64_t number = -1;  // --case; -1: all
   bool gradients = false;
+  bool ulp = false;
   bool quiet = false;
 };
 
@@ -160,6 +162,18 @@ int check(const CheckFlags& flags) {
   return failed > 0 ? 1 : 0;
 }
 
+// Errors of float32 in units in the last place: numbers to look at, not a check.
+int print_ulp(const CheckFlags& flags) {
+  const std::vector<std::string> isas = chosen_isas(flags.isas);
+  fmt::print("{:<16}{:<10}{:>9}{:>9}{:>9}\n", "encoding", "isa", "results", "p99", "worst");
+  for (const EncodingEntry* entry : chosen_encodings(flags.names))
+    for (const UlpResult& result : measure_ulp(*entry, isas))
+      fmt::print("{:<16}{:<10}{:>9}{:>9.2f}{:>9.2f}\n", entry->name, result.isa, result.results,
+                 result.p99, result.worst);
+  fmt::print("ULP of the largest element of a row; positions up to 2^20; loops: plain loops\n");
+  return 0;
+}
+
 }  // namespace
 
 Command add_check(CLI::App& app) {
@@ -172,12 +186,17 @@ Command add_check(CLI::App& app) {
   command->add_option("--case", flags->number, "Only this case")->check(at_least(0));
   command->add_flag("--gradients", flags->gradients,
                     "Compare the backward with differences of the reference instead");
+  command
+      ->add_flag("--ulp", flags->ulp,
+                 "Print float32's error in units in the last place, at positions up to 2^20")
+      ->excludes("--gradients")
+      ->excludes("--case");
   command->add_flag("--quiet", flags->quiet, "Print failures only");
   command->footer(
       "Tolerance: 2 x the error of the same loops in float32, + 1e-6; in float64 1e-12. Results in "
       "f16 or bf16 may differ by half a unit in their last place more. Gradients: 1e-8 of their "
       "length in float64, 2e-5 of the largest element in float32.");
-  return [flags] { return check(*flags); };
+  return [flags] { return flags->ulp ? print_ulp(*flags) : check(*flags); };
 }
 
 }  // namespace locant::cli

@@ -5,12 +5,16 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/rejections.h"
+
 namespace locant {
 
 inline std::string message_of(const std::function<void()>& action) {
+  RejectionWatch watch;
   try {
     action();
   } catch (const std::invalid_argument& error) {
+    watch.rejected();
     return error.what();
   }
   return "no error";

@@ -47,7 +47,7 @@ struct Config::Node {
 
   template <class... Parts>
   [[noreturn]] void reject(std::string_view key, const Parts&... why) const {
-    fail("config", source, ": ", prefix, key, ' ', why...);
+    fail("config", source, ": ", prefix, legible(key), ' ', why...);
   }
 
   const json& at(std::string_view key, const std::string& kind) const {
@@ -187,7 +187,7 @@ Config Config::child(std::string_view key) const {
   if (!value.is_object()) node_->mistake(key, "an object", value);
   auto node = std::make_shared<Node>(*node_);
   node->object = &value;
-  node->prefix.append(key).push_back('.');
+  node->prefix.append(legible(key)).push_back('.');
   return Config(std::move(node));
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -84,6 +85,13 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+}
+
+std::string legible(std::string_view text) {
+  constexpr size_t kMost = 200;
+  const bool printable = std::all_of(text.begin(), text.end(),
+                                     [](char byte) { return byte >= ' ' && byte < 0x7f; });
+  return printable && text.size() <= kMost ? std::string(text) : shown(text);
 }
 
 std::string shown(std::string_view text) {

@@ -46,4 +46,7 @@ LOCANT_API std::string read_file(std::string_view scope, const std::string& path
 // Text of a file for a message: in quotes, at most 60 bytes, what is not printable ASCII as \xNN.
 LOCANT_API std::string shown(std::string_view text);
 
+// The same for names and short phrases: as it is, without quotes, if that is short and printable.
+LOCANT_API std::string legible(std::string_view text);
+
 }  // namespace locant::inline v0

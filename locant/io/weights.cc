@@ -222,10 +222,11 @@ void Weights::require_complete() const {
 
 std::vector<std::string> Weights::unexpected() const {
   std::vector<std::string> out;
-  for (const auto& [name, tensor] : set_->by_name) {
+  for (const auto& item : set_->by_name) {
+    const std::string_view name = item.first;
     const bool ignored = std::any_of(set_->ignored.begin(), set_->ignored.end(),
                                      [&](const auto& ending) { return name.ends_with(ending); });
-    if (!ignored && !set_->used.contains(tensor)) out.emplace_back(name);
+    if (!ignored && !set_->used.contains(item.second)) out.emplace_back(name);
   }
   return out;
 }

@@ -78,6 +78,11 @@ ConstView broadcast_mask(const ConstView& mask, const Extents& full) {
   return out;
 }
 
+// A window that no two positions can exceed is none: added to a position, it could leave 64 bits.
+int64_t window_of(int64_t given) {
+  return given >= 4 * kMaxPosition - 1 ? -1 : given;
+}
+
 void check_call(const ConstView& q, const ConstView& k, const ConstView& v, const Problem& problem,
                 const AttendOptions& options, const View& out) {
   check_types(kScope, q, k, v);
@@ -122,8 +127,8 @@ Problem make_problem(const ConstView& q, const ConstView& k, const ConstView& v,
   problem.head_dim = q.shape[3];
   problem.value_dim = v.shape[3];
   problem.causal = options.causal;
-  problem.window_left = options.window_left;
-  problem.window_right = options.window_right;
+  problem.window_left = window_of(options.window_left);
+  problem.window_right = window_of(options.window_right);
   problem.mask =
       broadcast_mask(options.mask, {problem.batch, problem.heads, problem.q_len, problem.k_len});
   problem.scale = options.scale;
@@ -145,14 +150,17 @@ void attend(const ConstView& q, const ConstView& k, const ConstView& v, const En
   if (out.size() == 0) return;
   const Prepared prepared = prepare(problem, q, k, encoding);
   const bool own_positions = problem.q_positions || problem.k_positions;
-  if (own_positions && prepared.terms.depend_on_positions()) {
+  const bool fused = !own_positions || !prepared.terms.depend_on_positions();
+  if (!fused || options.probabilities != nullptr)
     materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms,
-                         {.talking_logits = {}, .talking_probabilities = {}, .keep = false}, out,
-                         options.lse);
-  } else {
+                         {.talking_logits = {},
+                          .talking_probabilities = {},
+                          .keep = false,
+                          .by_sequence = options.probabilities},
+                         out, options.lse);
+  if (fused)
     fused_forward(problem, prepared.q, prepared.k, v, prepared.terms, options.tiling, out,
                   options.lse);
-  }
 }
 
 Materialized attend_materialized(const ConstView& q, const ConstView& k, const ConstView& v,
@@ -162,7 +170,9 @@ Materialized attend_materialized(const ConstView& q, const ConstView& k, const C
   check_call(q, k, v, problem, options, out);
   if (out.size() == 0) return {};
   const Prepared prepared = prepare(problem, q, k, encoding);
-  return materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms, extras, out,
+  MaterializedOptions all = extras;
+  if (options.probabilities != nullptr) all.by_sequence = options.probabilities;
+  return materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms, all, out,
                               options.lse);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "locant/core/error.h"
+#include "locant/io/file.h"
 #include "locant/kernels/rows.h"
 #include "locant/layers/embedding.h"
 
@@ -57,7 +58,7 @@ std::vector<std::string> labels_of(const Config& config) {
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
       if (error != std::errc() || end != key.data() + key.size() || index >= labels.size())
         config.reject("id2label", "must have the keys 0 to " + std::to_string(labels.size() - 1) +
-                                      ", got '" + key + "'");
+                                      ", got " + shown(key));
       labels[index] = names.text(key);
     }
     if (labels.empty()) config.reject("id2label", "is empty");
@@ -133,7 +134,7 @@ std::string head_name(const Config& config, const LoadOptions& options,
     if (architectures[0].ends_with(head.ending)) return head.name;
     text.append(text.empty() ? "..." : ", ...").append(head.ending);
   }
-  config.reject("architectures", "names '" + architectures[0] + "', but known are " + text +
+  config.reject("architectures", "names " + shown(architectures[0]) + ", but known are " + text +
                                      "; a head can be chosen when loading");
 }
 
@@ -160,7 +161,7 @@ Activation activation_named(const std::string& name, const Config& config, const
     if (name == word) return activation;
     known += (known.empty() ? "" : ", ") + std::string(word);
   }
-  config.reject(key, "is '" + name + "', but known are " + known);
+  config.reject(key, "is " + shown(name) + ", but known are " + known);
 }
 
 }  // namespace locant::inline v0

@@ -56,7 +56,7 @@ Build family_of(const Config& config) {
     if (type == name) return build;
     known += (known.empty() ? "" : ", ") + std::string(name);
   }
-  config.reject("model_type", "is '" + type + "', but known are " + known);
+  config.reject("model_type", "is " + shown(type) + ", but known are " + known);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "locant/io/config.h"
 #include "locant/models/model.h"
@@ -10,6 +11,29 @@
 namespace locant::inline v0 {
 
 inline constexpr int64_t kMostConfigured = int64_t{1} << 31;
+
+// What a model allocates by its config alone, before a weight is read, stays small: so many layers, and
+// heads so wide.
+inline constexpr int64_t kMostLayers = 1 << 12;
+inline constexpr int64_t kMostHeadDim = 1 << 16;
+
+// Encodings keep a number for each distance that they tell apart, in every layer: `distances` of
+// `layers` must be at most `most`. `key` is that of the distances.
+inline void check_distances(const Config& config, std::string_view key, int64_t distances,
+                            int64_t layers, int64_t most = int64_t{1} << 22) {
+  if (distances > most / layers)
+    config.reject(key, "is " + std::to_string(distances) + " in each of " +
+                           std::to_string(layers) + " layers: more than " + std::to_string(most) +
+                           " in all");
+}
+
+// Rows of a projection to all heads.
+inline void check_head_dim(const Config& config, const char* key, int64_t heads, int64_t head_dim) {
+  if (head_dim > kMostHeadDim || heads > kMostConfigured / head_dim)
+    config.reject(key, "is " + std::to_string(head_dim) + " for each of " + std::to_string(heads) +
+                           " heads, too much: at most " + std::to_string(kMostHeadDim) +
+                           ", and 2^31 in all");
+}
 
 // Whether config.json may say how wide a head is; else it is hidden_size / num_attention_heads.
 enum class HeadDim : uint8_t { divides_hidden_size, may_be_given };
@@ -29,7 +53,7 @@ inline ModelInfo sizes_by(const Config& config, const SizeNames& names) {
   info.model_type = config.text("model_type");
   info.vocab_size = config.integer("vocab_size", 1, kMostConfigured);
   info.hidden_size = config.integer(names.hidden_size, 1, kMostConfigured);
-  info.layers = config.integer(names.layers, 1, 1 << 16);
+  info.layers = config.integer(names.layers, 1, kMostLayers);
   info.heads = config.integer(names.heads, 1, kMostConfigured);
   info.intermediate_size = config.integer(names.intermediate_size, 1, kMostConfigured);
   return info;

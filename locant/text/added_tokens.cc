@@ -107,9 +107,11 @@ SpecialTokens read_special_tokens(const std::string& dir, const std::vector<Conf
   const Config added = optional_config(dir, "added_tokens.json");
 
   std::map<std::string, AddedToken> tokens;
-  for (const std::string& content : added.keys())
+  for (const std::string& content : added.keys()) {
+    if (content.empty()) added.reject("''", "must not be empty");
     tokens[content] = {
         .content = content, .id = added.integer(content, 0, kMostIds - 1), .special = false};
+  }
   for (const Config& entry : listed)
     add_token(entry.integer("id", 0, kMostIds - 1), entry, unchanged, tokens);
   if (config.has("added_tokens_decoder")) {
@@ -141,7 +143,9 @@ SpecialTokens read_special_tokens(const std::string& dir, const std::vector<Conf
   for (const auto& [key, fallback] : names) {
     const Config& source = config.has(key) ? config : map;
     if (fallback.empty() && !source.has(key)) continue;
-    const int64_t id = special(source.has(key) ? content_of(source, key) : fallback);
+    const std::string content = source.has(key) ? content_of(source, key) : fallback;
+    if (content.empty()) source.reject(key, "must not be empty");
+    const int64_t id = special(content);
     if (const auto role = roles.find(key); role != roles.end()) *role->second = id;
   }
   for (auto& [_, token] : tokens) out.added.push_back(std::move(token));

@@ -7,6 +7,7 @@
 #include "locant/core/error.h"
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
+#include "locant/text/sentencepiece_model.h"
 #include "locant/text/unicode.h"
 
 namespace locant::inline v0 {
@@ -55,6 +56,7 @@ SentencePiece::SentencePiece(const std::string& dir, const char* file, SentenceP
       config.reject(key, "is true: not supported; make ids with Python's tokenizers");
   const std::string path = join_path(dir, file);
   std::string model = read_file("tokenizer", path, kMostModel);
+  check_sentencepiece_model(path, model);
   const bool prefix =
       family != SentencePieceFamily::llama || config.flag_or("add_prefix_space", true);
   if (!prefix) model += kNoPrefix;

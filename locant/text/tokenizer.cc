@@ -176,13 +176,13 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
         std::find(file.classes.begin(), file.classes.end(), family) != file.classes.end();
     if (!known && family.empty())
       refuse(dir, std::string(file.name) + " is for a tokenizer_class that no file names");
-    if (!known) refuse(dir, std::string(file.name) + " is for " + family + "Tokenizer");
+    if (!known) refuse(dir, std::string(file.name) + " is for " + legible(family) + "Tokenizer");
     return std::make_unique<SentencePiece>(dir, file.name, file.family);
   }
   if (has("vocab.txt")) {
     if (!family.empty() && std::find(kWordPieceClasses.begin(), kWordPieceClasses.end(), family) ==
                                kWordPieceClasses.end())
-      refuse(dir, "vocab.txt is for " + family + "Tokenizer");
+      refuse(dir, "vocab.txt is for " + legible(family) + "Tokenizer");
     return std::make_unique<WordPiece>(dir);
   }
   if (has("vocab.json") && has("merges.txt"))
@@ -196,7 +196,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
          ": tokenizer.json holds a Unigram model, which is not built in; if the model came from a "
          "folder with spm.model or spiece.model, put that file beside it, else make the ids with "
          "Python's tokenizers and pass those (locant run --ids)");
-  if (!kind.empty()) refuse(dir, "tokenizer.json holds a " + kind + " model");
+  if (!kind.empty()) refuse(dir, "tokenizer.json holds a " + legible(kind) + " model");
   fail(kScope, dir,
        ": has no vocabulary: neither vocab.txt, tokenizer.json, spm.model, "
        "tokenizer.model nor spiece.model");

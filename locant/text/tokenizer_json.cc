@@ -13,7 +13,7 @@ constexpr const char* kAdvice = "; make ids with Python's tokenizers";
 
 void require_type(const Config& file, const char* part, const std::string& type) {
   const std::string got = file.child(part).text("type");
-  if (got != type) file.reject(part, "is a " + got + ", but only " + type + " is known" + kAdvice);
+  if (got != type) file.reject(part, "is a " + legible(got) + ", but only " + type + " is known" + kAdvice);
 }
 
 // "[CLS]:0 A:0 [SEP]:0" of a template's parts.
@@ -37,7 +37,7 @@ void require_bert_template(const Config& file) {
   const size_t a = single.find(":0 A:0 ");
   const std::string sep = a == single.npos ? "" : single.substr(a + 7);
   if (sep.size() < 3 || pair != single + " B:1 " + sep.substr(0, sep.size() - 1) + "1")
-    file.reject("post_processor", "must be [CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1, got " + pair + kAdvice);
+    file.reject("post_processor", "must be [CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1, got " + legible(pair) + kAdvice);
 }
 
 // By id. A vocab.txt with equal lines leaves ids without a piece: "".

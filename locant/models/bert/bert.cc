@@ -3,6 +3,7 @@
 #include <string>
 
 #include "locant/encodings/none/none.h"
+#include "locant/io/file.h"
 #include "locant/models/bert/parts.h"
 #include "locant/models/sizes.h"
 
@@ -23,7 +24,7 @@ EncoderParts build_bert(const Config& config, const LoadOptions& options, const 
   const bool roberta = info.model_type != "bert";
   if (config.text_or("position_embedding_type", "absolute") != "absolute")
     config.reject("position_embedding_type",
-                  "is '" + config.text("position_embedding_type") + "', but known is absolute");
+                  "is " + shown(config.text("position_embedding_type")) + ", but known is absolute");
   if (config.flag_or("is_decoder", false))
     config.reject("is_decoder", "is true, but only encoders are known");
   const int64_t rows = config.integer("max_position_embeddings", 1, kMostConfigured);

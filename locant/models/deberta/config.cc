@@ -47,6 +47,8 @@ DebertaModelConfig read_deberta_config(const Config& config) {
   out.scale_factor = 1 + (out.v1 ? static_cast<int64_t>(types.size()) : out.c2p + out.p2c);
   out.max_relative = config.integer_or("max_relative_positions", -1, -1, kMostConfigured);
   if (out.max_relative < 1) out.max_relative = out.positions;
+  if (out.relative)
+    check_distances(config, "max_relative_positions", out.max_relative, out.info.layers);
   if (out.v1) {
     out.talking_heads = config.flag_or("talking_head", false);
     return out;

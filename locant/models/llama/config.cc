@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "locant/io/file.h"
 #include "locant/models/head.h"
 #include "locant/models/sizes.h"
 
@@ -36,7 +37,7 @@ std::vector<int64_t> windows_of(const Config& config, const ModelInfo& info) {
   for (size_t n = 0; n < types.size(); ++n) {
     if (types[n] != "full_attention" && types[n] != "sliding_attention")
       config.reject("layer_types",
-                    "holds '" + types[n] + "', but known are full_attention, sliding_attention");
+                    "holds " + shown(types[n]) + ", but known are full_attention, sliding_attention");
     if (types[n] == "sliding_attention") windows[n] = window;
   }
   return windows;
@@ -56,6 +57,7 @@ LlamaConfig llama_config(const Config& config) {
                                              std::to_string(info.heads) + " heads");
   const int64_t usual = type == "qwen3" ? 128 : info.hidden_size / info.heads;
   out.head_dim = config.integer_or("head_dim", usual, 1, kMostConfigured);
+  check_head_dim(config, "head_dim", info.heads, out.head_dim);
   out.norm_eps = config.number_or("rms_norm_eps", type == "phi3" ? 1e-5 : 1e-6, 0);
   out.activation = activation_of(config, "hidden_act", "silu");
   const bool flagged = is_plain(type) || type == "qwen3";

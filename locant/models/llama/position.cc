@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "locant/encodings/registry.h"
+#include "locant/io/file.h"
+#include "locant/models/sizes.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -32,7 +34,7 @@ const EncodingEntry& entry_of(const Config& settings) {
     if (entry.name == name) return entry;
     known += (known.empty() ? "" : ", ") + entry.name;
   }
-  settings.reject("name", "is '" + name + "', but known are " + known);
+  settings.reject("name", "is " + shown(name) + ", but known are " + known);
 }
 
 bool has_parameters(const Encoding& encoding, const Source& source) {
@@ -47,6 +49,7 @@ PositionEncoding position_encoding_of(const Config& config) {
   const Config settings = config.child("position_encoding");
   const EncodingEntry& entry = entry_of(settings);
   PositionEncoding out{.name = entry.name, .fields = {}};
+  const int64_t layers = config.integer("num_hidden_layers", 1, kMostLayers);
   for (const std::string& key : settings.keys()) {
     if (key == "name" || !settings.has(key)) continue;
     const auto field = std::find_if(entry.fields.begin(), entry.fields.end(),
@@ -54,6 +57,8 @@ PositionEncoding position_encoding_of(const Config& config) {
     if (field == entry.fields.end())
       settings.reject(key, "is no field of " + entry.name + " (see locant list)");
     out.fields[key] = value_of(settings, *field);
+    if (const auto* number = std::get_if<int64_t>(&out.fields[key]))
+      check_distances(settings, key, *number, layers, int64_t{1} << 26);
   }
   return out;
 }
@@ -64,11 +69,11 @@ std::vector<std::shared_ptr<const Encoding>> build_encodings(const PositionEncod
   std::vector<std::shared_ptr<const Encoding>> out;
   for (int64_t n = 0; n < layers; ++n) {
     const Source own = source.scope("encoding." + std::to_string(n) + ".");
-    std::shared_ptr<Encoding> encoding = make_encoding(position.name, position.fields);
-    if (n > 0 && !has_parameters(*encoding, own)) {
+    if (n > 0 && !has_parameters(*out.front(), own)) {
       out.push_back(out.front());
       continue;
     }
+    std::shared_ptr<Encoding> encoding = make_encoding(position.name, position.fields);
     for (const Parameter& parameter : encoding->parameters())
       if (const ConstView values = own.copy(parameter.name, parameter.shape))
         encoding->set(parameter.name, values);

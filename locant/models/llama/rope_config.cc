@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "locant/models/llama/config.h"
+#include "locant/io/file.h"
 #include "locant/models/sizes.h"
 
 namespace locant::inline v0 {
@@ -23,7 +24,7 @@ std::string scaling_of(const Config& settings) {
     if (kind == theirs) return ours;
     known += (known.empty() ? "" : ", ") + std::string(theirs);
   }
-  settings.reject(key, "is '" + kind + "', but known are " + known);
+  settings.reject(key, "is " + shown(kind) + ", but known are " + known);
 }
 
 }  // namespace

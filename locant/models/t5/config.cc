@@ -45,18 +45,20 @@ T5ModelConfig read_t5_config(const Config& config, const LoadOptions& options) {
   info.model_type = config.text("model_type");
   info.vocab_size = config.integer("vocab_size", 1, kMostConfigured);
   info.hidden_size = config.integer("d_model", 1, kMostConfigured);
-  info.layers = config.integer("num_layers", 1, 1 << 16);
+  info.layers = config.integer("num_layers", 1, kMostLayers);
   info.heads = config.integer("num_heads", 1, 1 << 16);
   info.intermediate_size = config.integer("d_ff", 1, kMostConfigured);
-  out.head_dim = config.integer("d_kv", 1, 1 << 16);
+  out.head_dim = config.integer("d_kv", 1, kMostHeadDim);
   info.head = head_name(config, options, kHeads);
   if (info.head == kSeq2Seq)
-    info.decoder_layers = config.integer_or("num_decoder_layers", info.layers, 1, 1 << 16);
+    info.decoder_layers = config.integer_or("num_decoder_layers", info.layers, 1, kMostLayers);
   out.num_buckets = config.integer_or("relative_attention_num_buckets", 32, 1, 1 << 24);
   out.max_distance = config.integer_or("relative_attention_max_distance", 128, 1, 1 << 24);
   out.eps = config.number_or("layer_norm_epsilon", 1e-6, 0);
   read_feed_forward(config, out);
   out.table_per_layer = info.model_type == "umt5";
+  check_distances(config, "relative_attention_max_distance", out.max_distance,
+                  out.table_per_layer ? info.layers + info.decoder_layers : 2);
   out.scale_output = scales_output(config, info.model_type);
   const int64_t last = info.vocab_size - 1;
   out.start_token = config.integer_or("decoder_start_token_id",

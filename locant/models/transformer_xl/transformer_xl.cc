@@ -187,6 +187,7 @@ std::shared_ptr<const Model> build_transformer_xl(const Config& config, const Lo
       .head_dim = config.integer("d_head", 1, kMostConfigured),
       .d_model = info.hidden_size,
       .clamp_len = config.integer_or("clamp_len", 1000, -1, kMostConfigured)};
+  check_head_dim(config, "d_head", encoding.heads, encoding.head_dim);
   static_cast<void>(TransformerXL(encoding));  // its checks
   parts.farthest = farthest_distance(encoding.clamp_len);
   parts.mem_len = config.integer_or("mem_len", 1600, 0, kMostConfigured);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "locant/encodings/xlnet/xlnet.h"
+#include "locant/io/file.h"
 #include "locant/models/sizes.h"
 #include "locant/models/xlnet/xlnet_model.h"
 
@@ -98,7 +99,7 @@ void build_summary(const Config& config, const Source& source, XLNetParts& parts
   const int64_t width = parts.info.hidden_size;
   const std::string type = config.text_or("summary_type", "last");
   if (type != "last" && type != "cls_index" && type != "first")
-    config.reject("summary_type", "is '" + type + "', but known are last, first, cls_index");
+    config.reject("summary_type", "is " + shown(type) + ", but known are last, first, cls_index");
   if (!config.flag_or("summary_use_proj", true))
     config.reject("summary_use_proj", "is false, but only summaries with a projection are known");
   if (config.flag_or("summary_proj_to_labels", false))
