@@ -2,6 +2,8 @@
 
 #include <sentencepiece_processor.h>
 
+#include <exception>
+
 #include "locant/core/error.h"
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
@@ -16,6 +18,21 @@ constexpr size_t kMostModel = size_t{256} << 20;
 // 100,000.
 constexpr size_t kMostUnknown = 65536;
 
+// The library's answer to `call`, which must be that all is well. `what` begins the message if not.
+// It has exceptions of its own too, for vocabularies that its trie cannot hold.
+template <class Call>
+void require_ok(const std::string& what, const Call& call) {
+  std::string reason;
+  try {
+    const sentencepiece::util::Status status = call();
+    if (status.ok()) return;
+    reason = status.ToString();
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  fail("tokenizer", what, shown(reason));
+}
+
 }  // namespace
 
 SentencePiece::SentencePiece(const std::string& dir)
@@ -27,9 +44,9 @@ SentencePiece::SentencePiece(const std::string& dir)
   const std::string path = join_path(dir, "spm.model");
   const std::string model = read_file("tokenizer", path, kMostModel);
   check_sentencepiece_model(path, model);
-  const sentencepiece::util::Status status = processor_->LoadFromSerializedProto(model);
-  require(status.ok() && processor_->GetPieceSize() > 0, "tokenizer", path,
-          ": is no SentencePiece model: ", shown(status.ToString()));
+  require_ok(path + ": is no SentencePiece model: ",
+             [&] { return processor_->LoadFromSerializedProto(model); });
+  require(processor_->GetPieceSize() > 0, "tokenizer", path, ": has no pieces");
 
   note_characters(path);
 
@@ -87,8 +104,7 @@ void SentencePiece::append_tokens(std::string_view text, size_t offset,
                                   std::vector<Token>& out) const {
   require_short_unknown_runs(text, offset);
   sentencepiece::ImmutableSentencePieceText pieces;
-  const sentencepiece::util::Status status = processor_->Encode(text, pieces.mutable_proto());
-  require(status.ok(), "tokenizer", "SentencePiece: ", shown(status.ToString()));
+  require_ok("SentencePiece: ", [&] { return processor_->Encode(text, pieces.mutable_proto()); });
   for (size_t n = 0; n < pieces.pieces_size(); ++n) {
     const auto piece = pieces.pieces(static_cast<int>(n));
     size_t begin = piece.begin();
@@ -104,8 +120,7 @@ void SentencePiece::append_tokens(std::string_view text, size_t offset,
 std::string SentencePiece::decode_run(std::span<const int64_t> ids) const {
   const std::vector<int> numbers(ids.begin(), ids.end());
   std::string out;
-  const sentencepiece::util::Status status = processor_->Decode(numbers, &out);
-  require(status.ok(), "tokenizer", "SentencePiece: ", shown(status.ToString()));
+  require_ok("SentencePiece: ", [&] { return processor_->Decode(numbers, &out); });
   return out;
 }
 
