@@ -13,14 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<int64_t> parse_ids(const std::string& text) {
-  const json value = json::parse("[" + text + "]", nullptr, false);
-  require(value.is_array() && std::all_of(value.begin(), value.end(),
-                                          [](const json& x) { return x.is_number_integer(); }),
-          "run", "--ids must be integers with commas between them, got '", text, "'");
-  return value.get<std::vector<int64_t>>();
-}
-
 // A line is [1, 2, 3], or {"ids": [1, 2, 3], "token_types": [0, 0, 1]}.
 void read_ids(const std::string& path, ModelInput& input) {
   for_each_line("run", path, [&](const std::string& line, int64_t number) {
@@ -42,6 +34,14 @@ void read_ids(const std::string& path, ModelInput& input) {
 
 }  // namespace
 
+std::vector<int64_t> parse_ids(const char* scope, const std::string& text) {
+  const json value = json::parse("[" + text + "]", nullptr, false);
+  require(value.is_array() && std::all_of(value.begin(), value.end(),
+                                          [](const json& x) { return x.is_number_integer(); }),
+          scope, "--ids must be integers with commas between them, got '", text, "'");
+  return value.get<std::vector<int64_t>>();
+}
+
 Questions read_questions(const QueryFlags& flags) {
   const std::string choices = "--text, --file, --jsonl, --ids or --ids-file";
   const int given = !flags.texts.empty() + !flags.file.empty() + !flags.jsonl.empty() +
@@ -53,7 +53,7 @@ Questions read_questions(const QueryFlags& flags) {
   Questions out;
   std::string source = "the standard input";
   if (!flags.ids.empty()) {
-    for (const std::string& text : flags.ids) out.sequences.ids.push_back(parse_ids(text));
+    for (const std::string& text : flags.ids) out.sequences.ids.push_back(parse_ids("run", text));
   } else if (!flags.ids_file.empty()) {
     source = flags.ids_file;
     read_ids(flags.ids_file, out.sequences);

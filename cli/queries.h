@@ -18,6 +18,9 @@ struct QueryFlags {
   int64_t max_length = 0;
 };
 
+// "101,7592,102" of --ids.
+std::vector<int64_t> parse_ids(const char* scope, const std::string& text);
+
 // Either texts or ids; texts become tokens when their batch is due.
 struct Questions {
   std::vector<Passage> passages;

@@ -10,6 +10,7 @@
 #include "locant/draw/colours.h"
 #include "locant/draw/line_chart.h"
 #include "locant/draw/text.h"
+#include "locant/draw/token_map.h"
 
 namespace locant {
 namespace {
@@ -53,6 +54,38 @@ TEST(Text, NumbersAreShortAndLabelsAligned) {
   EXPECT_EQ(label_text(-1, 1), "−1.0");
   EXPECT_EQ(label_text(-0.01, 1), "0.0");
   EXPECT_EQ(escaped("<q, k> & \"x\""), "&lt;q, k&gt; &amp; &quot;x&quot;");
+}
+
+TEST(Text, AnyBytesBecomeCharactersOfXml) {
+  EXPECT_EQ(printable("a b\nc\x01\x7f", 9), "a b↵c··");
+  EXPECT_EQ(printable("▁été你😀", 9), "▁été你😀");
+  EXPECT_EQ(printable("▁été你😀", 4), "▁été…");
+  EXPECT_EQ(printable("abcd", 4), "abcd");
+  // Cut short, a lone continuation, too long, a surrogate, beyond Unicode, no character.
+  for (const char* bytes : {"\xe4\xbd", "\x80\x80", "\xc1\x81"})
+    EXPECT_EQ(printable(bytes, 9), "\uFFFD\uFFFD") << bytes;
+  for (const char* bytes : {"\xe0\x81\x81", "\xed\xa0\x80", "\xef\xbf\xbe"})
+    EXPECT_EQ(printable(bytes, 9), "\uFFFD\uFFFD\uFFFD");
+  for (const char* bytes : {"\xf4\x90\x80\x80", "\xf0\x80\x80\x80", "\xf5\x80\x80\x80"})
+    EXPECT_EQ(printable(bytes, 9), "\uFFFD\uFFFD\uFFFD\uFFFD");
+}
+
+TEST(TokenMap, LeavesOutLabelsThatHaveNoRoom) {
+  const auto labels = [](int count) {
+    TokenMap map{.title = "head 0", .width = kThird};
+    for (int n = 0; n < count; ++n) map.rows.push_back("t" + std::to_string(n));
+    map.columns = map.rows;
+    map.values.assign(map.rows.size() * map.rows.size(), 0.5);
+    const std::string text = draw(map).canvas.elements();
+    size_t found = 0;
+    for (size_t at = text.find(">t"); at != std::string::npos; at = text.find(">t", at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(labels(1), 2u);
+  EXPECT_EQ(labels(12), 24u);
+  EXPECT_LT(labels(100), 60u);
+  EXPECT_GT(labels(100), 10u);
 }
 
 TEST(Canvas, PathsLeaveOutPointsOnTheWay) {

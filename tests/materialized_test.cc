@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "locant/attention/stats.h"
@@ -208,6 +209,42 @@ TEST(Attend, ChoosesThePathByThePositions) {
   options.q_positions = options.k_positions = view(ids, {1, L});
   EXPECT_EQ(materialized_calls(shaw), 1);
   EXPECT_EQ(materialized_calls(none), 0);
+}
+
+// softmax(q·kᵀ/√d) by hand, for two causal sequences that stand in one row of the batch.
+TEST(Attend, GivesTheProbabilitiesOfEachSequence) {
+  const int64_t H = 2, L = 9, d = 4;
+  Tensor q({1, H, L, d}, 1), k({1, 1, L, d}, 2), v({1, 1, L, d}, 3), out({1, H, L, d}), plain = out;
+  const Sequence sequences[] = {{.q_begin = 0, .q_len = 4, .k_begin = 0, .k_len = 4},
+                                {.q_begin = 4, .q_len = 5, .k_begin = 4, .k_len = 5}};
+  const None none({.heads = H, .head_dim = d});
+  std::vector<locant::Tensor> probabilities(1);  // what is there stays
+  AttendOptions options;
+  options.sequences = sequences;
+  options.causal = true;
+  attend(q.all(), k.all(), v.all(), none, options, plain.all());
+  options.probabilities = &probabilities;
+  attend(q.all(), k.all(), v.all(), none, options, out.all());
+  EXPECT_EQ(out.data, plain.data);
+  ASSERT_EQ(probabilities.size(), 3u);
+  for (size_t n = 0; n < 2; ++n) {
+    const Sequence& s = sequences[n];
+    const ConstView p = std::as_const(probabilities[n + 1]).view();
+    ASSERT_EQ(shape_text(p), shape_text(view(v.data.data(), {H, s.q_len, s.k_len})));
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t i = 0; i < s.q_len; ++i) {
+        std::vector<double> weights(s.k_len, 0.0);
+        double sum = 0;
+        for (int64_t j = 0; j <= i; ++j) {
+          double score = 0;
+          for (int64_t c = 0; c < d; ++c)
+            score += q.at(0, h, s.q_begin + i, c) * k.at(0, 0, s.k_begin + j, c) / 2;
+          sum += weights[j] = std::exp(score);
+        }
+        for (int64_t j = 0; j < s.k_len; ++j)
+          EXPECT_NEAR(*p.at<float>(h, i, j), weights[j] / sum, 1e-7);
+      }
+  }
 }
 
 }  // namespace

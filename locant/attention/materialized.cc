@@ -73,7 +73,15 @@ class Computation {
   Computation(const Problem& problem, const ConstView& q, const ConstView& k, const ConstView& v,
               const Terms& terms, const MaterializedOptions& extras, const View& out,
               const View& lse)
-      : p_(problem), q_(q), k_(k), v_(v), terms_(terms), out_(out), lse_(lse), keep_(extras.keep) {
+      : p_(problem),
+        q_(q),
+        k_(k),
+        v_(v),
+        terms_(terms),
+        out_(out),
+        lse_(lse),
+        keep_(extras.keep),
+        by_sequence_(extras.by_sequence) {
     query_plus_ = dense<T>(terms.query_plus);
     for (const Projection& projection : terms.projections) {
       tables_.emplace_back(projection.table);
@@ -104,6 +112,12 @@ class Computation {
         result.scores.emplace_back(segment.name, std::vector<double>(pairs));
     }
     clear_outputs();
+    if (by_sequence_ != nullptr) {
+      first_ = by_sequence_->size();
+      for (const Sequence& s : p_.sequences)
+        by_sequence_->emplace_back(DType::f32,
+                                   std::initializer_list<int64_t>{p_.heads, s.q_len, s.k_len});
+    }
 
     std::vector<int64_t> ends;  // rows of the sequences up to and including each
     for (const Sequence& s : p_.sequences)
@@ -154,6 +168,7 @@ class Computation {
     }
     for (int64_t h = 0; h < p_.heads; ++h) sum_values(s, h, i, used, w);
     if (keep_) store(s, i, w, result);
+    if (by_sequence_ != nullptr) store((*by_sequence_)[first_ + static_cast<size_t>(index)], i, w);
   }
 
   void find_offsets(const Sequence& s, int64_t i, Scratch<T>& w) const {
@@ -349,11 +364,20 @@ class Computation {
     }
   }
 
+  void store(Tensor& probabilities, int64_t i, const Scratch<T>& w) const {
+    const View to = probabilities.view();
+    for (int64_t h = 0; h < p_.heads; ++h)
+      for (int64_t j = 0; j < to.shape[2]; ++j)
+        *to.at<float>(h, i, j) = static_cast<float>(w.scores[h * to.shape[2] + j]);
+  }
+
   const Problem& p_;
   const ConstView q_, k_, v_;
   const Terms& terms_;
   const View out_, lse_;
   const bool keep_;
+  std::vector<Tensor>* const by_sequence_;
+  size_t first_ = 0;   // of its tensors
   int64_t count_ = 1;  // score terms: content, biases, projections, segments
   std::vector<T> query_plus_, talking_logits_, talking_probabilities_;
   std::vector<Table<T>> tables_, value_tables_, segment_tables_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "locant/core/api.h"
+#include "locant/core/tensor.h"
 #include "locant/core/view.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
@@ -18,6 +19,9 @@ struct MaterializedOptions {
   ConstView talking_logits;  // W (H, H): out[g] = sum_h W[g,h]·in[h] before masking and softmax
   ConstView talking_probabilities;  // the same on the probabilities
   bool keep = true;                 // false: out and lse only; memory linear in the lengths
+  // Also the probabilities of each sequence apart, (H, q_len, k_len) float32, put behind what is
+  // there.
+  std::vector<Tensor>* by_sequence = nullptr;
 };
 
 // Pairs that are not visible hold 0. With talking heads, scores are before mixing and probabilities

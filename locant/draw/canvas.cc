@@ -32,9 +32,10 @@ void Canvas::text(double x, double y, std::string_view words, std::string_view c
       " x=\"" + pixel_text(x) + "\" y=\"" + pixel_text(y) + "\">" + escaped(words) + "</text>\n";
 }
 
-void Canvas::upward_text(double x, double y, std::string_view words) {
-  elements_ += "<text class=\"m\" transform=\"translate(" + pixel_text(x) + ' ' + pixel_text(y) +
-               ") rotate(-90)\">" + escaped(words) + "</text>\n";
+void Canvas::upward_text(double x, double y, std::string_view words, std::string_view classes) {
+  elements_ += "<text class=\"" + std::string(classes) + "\" transform=\"translate(" +
+               pixel_text(x) + ' ' + pixel_text(y) + ") rotate(-90)\">" + escaped(words) +
+               "</text>\n";
 }
 
 void Canvas::line(double x1, double y1, double x2, double y2, std::string_view classes) {

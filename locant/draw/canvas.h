@@ -19,7 +19,7 @@ class Canvas {
   // `classes` may hold m or e (centred on x, ending there), h (heading), q (quiet).
   void text(double x, double y, std::string_view words, std::string_view classes = "");
   // The same turned to read upwards.
-  void upward_text(double x, double y, std::string_view words);
+  void upward_text(double x, double y, std::string_view words, std::string_view classes = "m");
   void line(double x1, double y1, double x2, double y2, std::string_view classes);
   void rectangle(double x, double y, double width, double height, std::string_view classes);
   void filled_rectangle(double x, double y, double width, double height, const Colour& colour);

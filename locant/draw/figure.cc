@@ -26,7 +26,7 @@ std::string style_text() {
          lines +
          "@media(prefers-color-scheme:dark){text,.fc6{fill:#e8e8e8}.q{fill:#a9a9a9}.paper{fill:#"
          "14171b}\n.grid{stroke:#2f343a}.axis{stroke:#8f959c}.c6{stroke:#e8e8e8}.back{stroke:#"
-         "7a818a}\n.ink{fill:#1b1b1b}.chalk{fill:#fff}}\n";
+         "7a818a}\n.ink{fill:#1b1b1b}.chalk{fill:#fff}.c0{stroke:#1686d0}.fc0{fill:#1686d0}}\n";
 }
 
 // Where panels stand, row by row; `bottom` ends below the last.
@@ -98,13 +98,13 @@ std::string html_text(const std::string& title, const std::vector<Figure>& figur
       "wrap:wrap;gap:20px;margin:16px 0 40px}\n.panels svg{max-width:100%;height:auto}\n"
       "@media(prefers-color-scheme:dark){body{background:#14171b;color:#e8e8e8}}\n</style>\n";
   for (const Figure& figure : figures) {
-    out += "<h1>" + escaped(figure.title) + "</h1>\n";
+    out += "<section>\n<h1>" + escaped(figure.title) + "</h1>\n";
     for (const std::string& line : figure.lines) out += "<p>" + escaped(line) + "</p>\n";
     out += "<div class=\"panels\">\n";
     for (const Panel& panel : figure.panels)
       out += opening_tag(panel.width, panel.height, figure.title) + panel.canvas.elements() +
              "</svg>\n";
-    out += "</div>\n";
+    out += "</div>\n</section>\n";
   }
   return out + "</html>\n";
 }

@@ -3,62 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "locant/draw/colours.h"
 #include "locant/draw/png.h"
+#include "locant/draw/shades.h"
 #include "locant/draw/text.h"
 
 namespace locant::inline v0 {
 namespace {
 
 constexpr double kTop = 30, kBottom = 46, kLeft = 52, kScale = 74;
-constexpr int kShades = 255;
-
-// What values are shown as: those from low to high, evenly.
-struct Shades {
-  Axis range;
-  bool is_signed;
-
-  Colour colour(double value) const {
-    const double t = range.part(value);
-    return is_signed ? diverging_colour(t) : sequential_colour(t);
-  }
-  std::vector<Colour> palette() const {
-    std::vector<Colour> out;
-    for (int n = 0; n < kShades; ++n)
-      out.push_back(is_signed ? diverging_colour(n / (kShades - 1.0))
-                              : sequential_colour(n / (kShades - 1.0)));
-    return out;
-  }
-  uint8_t index(double value) const {
-    if (std::isnan(value)) return kTransparent;
-    return static_cast<uint8_t>(
-        std::lround(std::clamp(range.part(value), 0.0, 1.0) * (kShades - 1)));
-  }
-};
-
-Shades shades_of(const std::vector<double>& values, bool is_signed, std::optional<double> largest) {
-  Axis range = axis_around(values);
-  if (is_signed) {
-    const double most = largest.value_or(std::max(std::abs(range.low), std::abs(range.high)));
-    range = {.low = -most, .high = most};
-  } else if (largest) {
-    range.high = *largest;
-  }
-  return {.range = range, .is_signed = is_signed};
-}
-
-void draw_scale(const Shades& shades, double x, double y, double height, Canvas& canvas) {
-  std::vector<uint8_t> pixels(64);
-  for (size_t n = 0; n < pixels.size(); ++n)
-    pixels[n] = static_cast<uint8_t>((pixels.size() - 1 - n) * (kShades - 1) / (pixels.size() - 1));
-  canvas.image(x, y, 12, height,
-               png_uri(1, static_cast<int64_t>(pixels.size()), pixels, shades.palette()));
-  canvas.rectangle(x, y, 12, height, "axis");
-  auto ticks = shades.range.ticks(4);
-  if (ticks.size() < 3) ticks = shades.range.ticks(8);
-  for (const auto& [value, words] : ticks)
-    canvas.text(x + 17, y + height * (1 - shades.range.part(value)) + 4, words);
-}
 
 // Round numbers for rows or columns first … first + count - 1, at the middle of their cells.
 std::vector<std::pair<double, std::string>> cell_ticks(int64_t first, int64_t count, int ticks) {

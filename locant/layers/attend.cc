@@ -150,14 +150,17 @@ void attend(const ConstView& q, const ConstView& k, const ConstView& v, const En
   if (out.size() == 0) return;
   const Prepared prepared = prepare(problem, q, k, encoding);
   const bool own_positions = problem.q_positions || problem.k_positions;
-  if (own_positions && prepared.terms.depend_on_positions()) {
+  const bool fused = !own_positions || !prepared.terms.depend_on_positions();
+  if (!fused || options.probabilities != nullptr)
     materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms,
-                         {.talking_logits = {}, .talking_probabilities = {}, .keep = false}, out,
-                         options.lse);
-  } else {
+                         {.talking_logits = {},
+                          .talking_probabilities = {},
+                          .keep = false,
+                          .by_sequence = options.probabilities},
+                         out, options.lse);
+  if (fused)
     fused_forward(problem, prepared.q, prepared.k, v, prepared.terms, options.tiling, out,
                   options.lse);
-  }
 }
 
 Materialized attend_materialized(const ConstView& q, const ConstView& k, const ConstView& v,
@@ -167,7 +170,9 @@ Materialized attend_materialized(const ConstView& q, const ConstView& k, const C
   check_call(q, k, v, problem, options, out);
   if (out.size() == 0) return {};
   const Prepared prepared = prepare(problem, q, k, encoding);
-  return materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms, extras, out,
+  MaterializedOptions all = extras;
+  if (options.probabilities != nullptr) all.by_sequence = options.probabilities;
+  return materialized_forward(problem, prepared.q, prepared.k, v, prepared.terms, all, out,
                               options.lse);
 }
 

@@ -35,6 +35,9 @@ struct AttendOptions {
   std::optional<double> scale = {};  // c, the factor of all products, instead of the encoding's
   Dropout dropout = {};              // of the probabilities; lse is that without it
   View lse = {};                     // (B, H, Lq) output, or empty
+  // Output, or null: the probabilities of each sequence, (H, q_len, k_len) float32, put behind what is
+  // there. The materialised path gives them; out is the same with and without.
+  std::vector<Tensor>* probabilities = nullptr;
   Tiling tiling = {};
 };
 

@@ -16,7 +16,7 @@ View FloatBuffer::take(int64_t rows, int64_t cols) {
 }
 
 void EncoderLayer::attention(const View& q, const View& kv, std::span<const Sequence> sequences,
-                             const View& out) const {
+                             std::vector<Tensor>* probabilities, const View& out) const {
   const int64_t width = heads * head_dim;
   const View queries = heads_of(q, 0, heads, head_dim);
   const View keys = heads_of(kv, width, heads, head_dim);
@@ -25,6 +25,7 @@ void EncoderLayer::attention(const View& q, const View& kv, std::span<const Sequ
   AttendOptions options;
   options.sequences = sequences;
   options.scale = scale;
+  options.probabilities = probabilities;
   if (talking_logits || talking_probabilities) {
     attend_materialized(queries, keys, values, *encoding, options,
                         {.talking_logits = talking_logits,
@@ -37,13 +38,14 @@ void EncoderLayer::attention(const View& q, const View& kv, std::span<const Sequ
 }
 
 void EncoderLayer::run(const ConstView& x, std::span<const Sequence> sequences,
-                       EncoderScratch& scratch, const View& y) const {
-  run(x, x, sequences, scratch, y);
+                       EncoderScratch& scratch, const View& y,
+                       std::vector<Tensor>* probabilities) const {
+  run(x, x, sequences, scratch, y, probabilities);
 }
 
 void EncoderLayer::run(const ConstView& x, const ConstView& memory,
                        std::span<const Sequence> sequences, EncoderScratch& scratch,
-                       const View& y) const {
+                       const View& y, std::vector<Tensor>* probabilities) const {
   const int64_t tokens = x.shape[0], width = heads * head_dim, inner = up.outputs();
   const bool own = memory.data == x.data;
   const int64_t parts = own ? 4 : 7;  // q, k, v and the context; q apart from the memory's k and v
@@ -58,7 +60,7 @@ void EncoderLayer::run(const ConstView& x, const ConstView& memory,
     q = part(4, 3);
     qkv.run(x, q);
   }
-  attention(columns(q, 0, width), kv, sequences, context);
+  attention(columns(q, 0, width), kv, sequences, probabilities, context);
   output.run(context, y, {.activation = Activation::none, .residual = x});
   output_norm.run(y, y);
 

@@ -11,6 +11,7 @@
 
 #include "locant/core/api.h"
 #include "locant/core/memory.h"
+#include "locant/core/tensor.h"
 #include "locant/core/view.h"
 #include "locant/encodings/encoding.h"
 #include "locant/kernels/activation.h"
@@ -50,17 +51,19 @@ struct LOCANT_API EncoderLayer {
   Linear down;  // I -> D
   LayerNorm norm;
 
-  // x, y (T, D): the rows of all sequences, one after the other; y must not be x.
+  // x, y (T, D): the rows of all sequences, one after the other; y must not be x. Who wants to see
+  // the attention gives `probabilities` (AttendOptions).
   void run(const ConstView& x, std::span<const Sequence> sequences, EncoderScratch& scratch,
-           const View& y) const;
+           const View& y, std::vector<Tensor>* probabilities = nullptr) const;
 
   // The same with queries and residual from `x` but keys and values from `memory` (T, D).
   void run(const ConstView& x, const ConstView& memory, std::span<const Sequence> sequences,
-           EncoderScratch& scratch, const View& y) const;
+           EncoderScratch& scratch, const View& y,
+           std::vector<Tensor>* probabilities = nullptr) const;
 
  private:
   void attention(const View& q, const View& kv, std::span<const Sequence> sequences,
-                 const View& out) const;
+                 std::vector<Tensor>* probabilities, const View& out) const;
 };
 
 }  // namespace locant::inline v0

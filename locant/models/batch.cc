@@ -74,6 +74,8 @@ void add_sequence(const char* name, size_t n, const std::vector<int64_t>& ids,
 Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionRule& rule) {
   check_shapes(input);
   check_takes(input, info);
+  require(input.attention_layer >= -1 && input.attention_layer < info.layers, kScope,
+          "attention_layer must be from 0 to ", info.layers - 1, ", got ", input.attention_layer);
   require(input.decoder_ids.empty() || info.decoder_layers > 0, kScope, "a ", info.model_type,
           " model with head ", info.head, " has no decoder: leave out decoder_ids");
   Batch batch;

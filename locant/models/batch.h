@@ -27,6 +27,21 @@ struct Batch {
   int64_t tokens() const { return offsets.back(); }
 };
 
+// Whose attention a call wants to see, and where it goes.
+class AttentionWish {
+ public:
+  AttentionWish() = default;
+  AttentionWish(const ModelInput& input, ModelOutput& out)
+      : layer_(input.attention_layer), attentions_(&out.attentions) {}
+
+  // AttendOptions::probabilities of a layer.
+  std::vector<Tensor>* of(int64_t layer) const { return layer == layer_ ? attentions_ : nullptr; }
+
+ private:
+  int64_t layer_ = -1;
+  std::vector<Tensor>* attentions_ = nullptr;
+};
+
 // Fails by name and number on anything that is no batch of this model.
 Batch make_batch(const ModelInput& input, const ModelInfo& info, const PositionRule& rule);
 

@@ -15,7 +15,7 @@ ModelOutput EncoderModel::run(const ModelInput& input) const {
   ModelOutput out;
   out.offsets = batch.offsets;
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);
-  parts_.head.run(encode(batch, *work), batch, out);
+  parts_.head.run(encode(batch, AttentionWish(input, out), *work), batch, out);
   return out;
 }
 
@@ -60,17 +60,17 @@ View EncoderModel::convolve(const ConstView& x, const Batch& batch, Workspace& w
 }
 
 // The enhanced mask decoder: out = last(last(h + positions; h); h). `other` is room for the first.
-void EncoderModel::decode(const Batch& batch, const View& h, Workspace& work, const View& other,
-                          const View& out) const {
+void EncoderModel::decode(const Batch& batch, const View& h, std::vector<Tensor>* probabilities,
+                          Workspace& work, const View& other, const View& out) const {
   const EncoderLayer& last = parts_.layers.back();
   const View queries = work.embedded.take(h.shape[0], h.shape[1]);
   std::copy_n(h.at<float>(), h.size(), queries.at<float>());
   gather_rows(parts_.decoder_positions, batch.positions, true, queries);
   last.run(queries, h, batch.sequences, work.scratch, other);
-  last.run(other, h, batch.sequences, work.scratch, out);
+  last.run(other, h, batch.sequences, work.scratch, out, probabilities);
 }
 
-Tensor EncoderModel::encode(const Batch& batch, Workspace& work) const {
+Tensor EncoderModel::encode(const Batch& batch, AttentionWish wish, Workspace& work) const {
   const int64_t tokens = batch.tokens(), width = parts_.info.hidden_size;
   Tensor result(DType::f32, {tokens, width});
   View x = embed(batch, work), y = work.b.take(tokens, width);
@@ -78,17 +78,18 @@ Tensor EncoderModel::encode(const Batch& batch, Workspace& work) const {
   const size_t layers = parts_.layers.size();
   for (size_t n = 0; n < layers; ++n) {
     const bool last = n + 1 == layers;
+    std::vector<Tensor>* const attentions = wish.of(static_cast<int64_t>(n));
     if (last && twice) {
-      decode(batch, x, work, y, result.view());
+      decode(batch, x, attentions, work, y, result.view());
       break;
     }
     const View out = last ? result.view() : y;
     if (n == 0 && parts_.convolution.kernel > 0) {
       const View convolved = convolve(x, batch, work);
-      parts_.layers[n].run(x, batch.sequences, work.scratch, out);
+      parts_.layers[n].run(x, batch.sequences, work.scratch, out, attentions);
       parts_.convolution.norm.run(out, convolved, out);
     } else {
-      parts_.layers[n].run(x, batch.sequences, work.scratch, out);
+      parts_.layers[n].run(x, batch.sequences, work.scratch, out, attentions);
     }
     std::swap(x, y);
   }

@@ -62,9 +62,9 @@ class EncoderModel final : public Model {
 
   View embed(const Batch& batch, Workspace& work) const;
   View convolve(const ConstView& x, const Batch& batch, Workspace& work) const;
-  Tensor encode(const Batch& batch, Workspace& work) const;
-  void decode(const Batch& batch, const View& h, Workspace& work, const View& other,
-              const View& out) const;
+  Tensor encode(const Batch& batch, AttentionWish wish, Workspace& work) const;
+  void decode(const Batch& batch, const View& h, std::vector<Tensor>* probabilities,
+              Workspace& work, const View& other, const View& out) const;
 
   EncoderParts parts_;
   mutable WorkspacePool<Workspace> workspaces_;

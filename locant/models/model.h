@@ -32,6 +32,10 @@ struct ModelInput {
   std::vector<ConstView> mems = {};
   bool use_mems = false;
 
+  // Whose attention to give with the results, from 0; -1: nobody's. Of models with an encoder and a
+  // decoder, a layer of the encoder. Not with perm_masks and target_mappings.
+  int64_t attention_layer = -1;
+
   // XLNet, for each sequence of L tokens, or empty. Where perm_masks (L, L) are not 0, query i must
   // not see key j. With target_mappings (T, L), float32, results have a row for each of T targets,
   // which do not see the tokens that they stand for (layers/two_stream.h).
@@ -48,6 +52,9 @@ struct ModelOutput {
   Tensor logits;                    // (N, labels), (T, labels) or (T, vocabulary)
   Tensor start_logits, end_logits;  // (T)
   std::vector<Tensor> mems;         // (layers, M, D) of each sequence: ModelInput::mems of what follows
+  // Of each sequence of L tokens, (H, L, M + L): how much each of its tokens takes from each of its
+  // memory and tokens, in ModelInput::attention_layer. Needs that much memory.
+  std::vector<Tensor> attentions;
 };
 
 struct ModelInfo {

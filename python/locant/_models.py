@@ -125,6 +125,30 @@ class Model:
             out["mems"] = batch.memories_out(memories)
         return out
 
+    def attentions(
+        self, input_ids, attention_mask=None, token_type_ids=None, decoder_input_ids=None, *, layer
+    ):
+        """How much each token takes from each other one in a layer: its attention probabilities,
+        float32. They need memory of that size, and time: they are for looking at.
+
+        input_ids, attention_mask, token_type_ids, decoder_input_ids: as for a call
+        layer              from 0; of models with an encoder and a decoder, the encoder's
+
+        (B, heads, L, L) for an array, with zeros at padding; a list of (heads, L, L) for a list. A
+        text of Transformer-XL has columns for the memory that it begins with before its own.
+        """
+        batch = _Batch(input_ids, attention_mask, token_type_ids)
+        decoder = _decoder_rows(decoder_input_ids)[1]
+        layer = operator.index(layer)
+        if not 0 <= layer < self.info.layers:
+            raise ValueError(
+                f"[model] layer must be from 0 to {self.info.layers - 1}, got {layer}"
+            )
+        results = self._model.run(
+            *batch.arguments, *decoder, False, False, {"attention_layer": layer}
+        )
+        return batch.pairs_out(results["attentions"], self.info.heads)
+
     def _extras(self, batch, mems, use_mems, perm_mask, target_mapping):
         """What only some families take, by name, an array for each sequence."""
         extras = {"use_mems": mems is not None if use_mems is None else bool(use_mems)}
@@ -322,6 +346,21 @@ class _Batch:
             zip(self.begins, self.lengths, ends, strict=True)
         ):
             out[n, begin : begin + length] = rows[end - length : end]
+        return self.wrap(out)
+
+    def pairs_out(self, matrices, heads):
+        """(heads, l, m + l) of each sequence -> (B, heads, L, m + L) with zeros at padding, or a list
+        of arrays."""
+        if self.shape is None:
+            return [self.wrap(matrix) for matrix in matrices]
+        extra = matrices[0].shape[2] - matrices[0].shape[1] if matrices else 0
+        out = np.zeros((self.shape[0], heads, self.shape[1], extra + self.shape[1]), np.float32)
+        for row, matrix, begin, length in zip(
+            out, matrices, self.begins, self.lengths, strict=True
+        ):
+            span = slice(begin, begin + length)
+            row[:, span, :extra] = matrix[:, :, :extra]
+            row[:, span, extra + begin : extra + begin + length] = matrix[:, :, extra:]
         return self.wrap(out)
 
     def whole(self):

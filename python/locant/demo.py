@@ -3,12 +3,14 @@
 With --model FOLDER, a model continues a text first (demo_text.py).
 
 For each encoding: the worst error of the fused float32 kernel against the float64 reference, and
-its time and memory beside a plain numpy implementation that builds the whole score matrix.
+its time and memory beside a plain numpy implementation that builds the whole score matrix. Then a
+report as an HTML file: the same with pictures, and a text through a model.
 """
 
 import argparse
 import ctypes
 import json
+import pathlib
 import subprocess
 import sys
 import time
@@ -17,6 +19,8 @@ import numpy as np
 
 import locant
 from locant import demo_text
+from locant._demo_report import write_report
+from locant._terminal import painter
 
 HEADER = "{:<14} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}"
 SETTINGS = {  # as in well-known models
@@ -250,11 +254,24 @@ def measure(name, size):
     return row
 
 
-def line(row):
-    text = f"{row['encoding']:<14} {row['error']:>10.1e} {row['ms']:>10.2f} {row['mb']:>10.1f}"
+def line(row, paint=lambda text, style: text):
+    """A row as text. What is better than the naive way is good, what is at least as good as half of
+    it fair."""
+
+    def cell(name, form):
+        text = format(row[name], form)
+        if "naive ms" not in row:
+            return text
+        ours, theirs = row[name], row["naive " + name]
+        return paint(text, "good" if ours <= theirs else "fair" if ours <= 2 * theirs else None)
+
+    text = f"{paint(format(row['encoding'], '<14'), 'strong')} "
+    text += " ".join((cell("error", ">10.1e"), cell("ms", ">10.2f"), cell("mb", ">10.1f")))
     if "naive ms" in row:
-        text += f" {row['naive error']:>12.1e} {row['naive ms']:>10.2f} {row['naive mb']:>10.1f}"
-        text += f" {row['naive ms'] / row['ms']:>9.1f}x"
+        naive = f"{row['naive error']:>12.1e} {row['naive ms']:>10.2f} {row['naive mb']:>10.1f}"
+        faster = row["naive ms"] / row["ms"]
+        text += f" {paint(naive, 'quiet')} "
+        text += paint(f"{faster:>9.1f}x", "good" if faster >= 1 else None)
     return text
 
 
@@ -265,6 +282,7 @@ def main():
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--model", help="folder of a model that continues --text first")
     parser.add_argument("--text", default=demo_text.PROMPT, help="default: %(default)r")
+    parser.add_argument("--report", default="demo.html", help="the HTML file to write; '' for none")
     parser.add_argument("--memory", nargs=5, help=argparse.SUPPRESS)  # a child: one measurement
     arguments = parser.parse_args()
     if arguments.memory:
@@ -281,10 +299,15 @@ def main():
     print("error: worst difference from the float64 reference; MB: peak beyond the inputs\n")
     print(f"{'':<14} {'locant':^32} {'dense numpy':^34}")
     print(HEADER.format("encoding", *["error", "ms", "MB"] * 2, "faster"))
+    paint, rows = painter(sys.stdout), []
     for name in locant.encodings():
         if sys.stderr.isatty():
             print(f"measuring {name} …", end="\r", file=sys.stderr, flush=True)
-        print(line(measure(name, size)), flush=True)
+        rows.append(measure(name, size))
+        print(line(rows[-1], paint), flush=True)
+    if arguments.report:
+        write_report(arguments.report, rows, size, arguments.model, arguments.text)
+        print(f"\nThe same with pictures: {pathlib.Path(arguments.report).resolve().as_uri()}")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ std::vector<ConstView> views_of(const std::vector<InputArray>& arrays) {
   return out;
 }
 
-// extras: "mems", "perm_mask" and "target_mapping", a list of arrays each, and "use_mems".
+// extras: "mems", "perm_mask" and "target_mapping", a list of arrays each, "use_mems", and
+// "attention_layer".
 nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::handle token_types,
              nb::handle starts, nb::handle decoder_ids, nb::handle decoder_lengths, bool mean,
              bool normalize, const nb::dict& extras) {
@@ -78,6 +79,8 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
   input.perm_masks = views_of(perm_masks);
   input.target_mappings = views_of(mappings);
   input.use_mems = extras.contains("use_mems") && nb::cast<bool>(extras["use_mems"]);
+  if (extras.contains("attention_layer"))
+    input.attention_layer = nb::cast<int64_t>(extras["attention_layer"]);
   ModelOutput out;
   Tensor pooled;
   {
@@ -98,11 +101,13 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
   add("logits", std::move(out.logits));
   add("start_logits", std::move(out.start_logits));
   add("end_logits", std::move(out.end_logits));
-  if (input.use_mems) {
+  const auto add_list = [&](const char* name, std::vector<Tensor>& tensors) {
     nb::list given;
-    for (Tensor& tensor : out.mems) given.append(array_of(std::move(tensor)));
-    result["mems"] = std::move(given);
-  }
+    for (Tensor& tensor : tensors) given.append(array_of(std::move(tensor)));
+    result[name] = std::move(given);
+  };
+  if (input.use_mems) add_list("mems", out.mems);
+  if (input.attention_layer >= 0) add_list("attentions", out.attentions);
   return result;
 }
 
@@ -164,11 +169,10 @@ void bind_model(nb::module_& module) {
            nb::arg("decoder_lengths").none(), nb::arg("mean"), nb::arg("normalize"),
            nb::arg("extras"),
            "Runs sequences that stand one after the other; arrays by name, a row per token.")
-      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"),
-           nb::arg("decoder_ids").none(), nb::arg("decoder_lengths").none(),
-           nb::arg("max_new_tokens"), nb::arg("temperature"), nb::arg("top_p"), nb::arg("seed"),
-           nb::arg("stop").none(), nb::arg("stream").none(), nb::arg("exact"),
-           "The new tokens of each sequence.");
+      .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"), nb::arg("decoder_ids").none(),
+           nb::arg("decoder_lengths").none(), nb::arg("max_new_tokens"), nb::arg("temperature"),
+           nb::arg("top_p"), nb::arg("seed"), nb::arg("stop").none(), nb::arg("stream").none(),
+           nb::arg("exact"), "The new tokens of each sequence.");
   module.attr("NEVER_STOP") = kNeverStop;
   module.def(
       "load",

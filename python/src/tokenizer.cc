@@ -46,7 +46,7 @@ void bind_text_stream(nb::module_& module) {
           },
           nb::arg("decode"), nb::arg("before"))
       .def("add", &TextStream::add, nb::arg("token"), "What is certain by now and new.")
-      .def("end", &TextStream::end, "The rest.");
+      .def("end", &TextStream::end, "The rest of the text.");
 }
 
 }  // namespace

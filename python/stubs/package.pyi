@@ -90,6 +90,15 @@ class Model:
         perm_mask: Any = None,
         target_mapping: Any = None,
     ) -> ModelOutput: ...
+    def attentions(
+        self,
+        input_ids: Any,
+        attention_mask: Any = None,
+        token_type_ids: Any = None,
+        decoder_input_ids: Any = None,
+        *,
+        layer: int,
+    ) -> Any: ...
     @overload
     def generate(
         self,

@@ -20,8 +20,8 @@ class Block(NamedTuple):
 
 
 def pages():
-    """README.md and every page of docs/."""
-    return [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+    """README.md and every page of docs/ and examples/."""
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), ROOT / "examples" / "README.md"]
 
 
 def translations():

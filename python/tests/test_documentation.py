@@ -165,6 +165,7 @@ def test_the_code_of_pages_is_found():
         for block in blocks(page):
             if block.language in count and not block.not_run:
                 count[block.language] += 1
+    print(f"{sum(count.values())} snippets of {len(pages())} pages run: {count}")
     assert count["python"] >= 30 and count["cpp"] >= 12 and count["sh"] >= 12, count
 
 

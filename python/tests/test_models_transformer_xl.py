@@ -206,3 +206,11 @@ def test_models_without_memory_or_text_say_so(folders):
         locant.load(folders["no memory"])([[1]], use_mems=True)
     with pytest.raises(ValueError, match="a transfo-xl model with head 'base' does not generate"):
         locant.load(folders["base"]).generate([[1]])
+
+
+def test_attentions_have_columns_for_the_memory(folders):
+    out = locant.load(folders["base"]).attentions(np.array([[5, 6, 7]]), layer=0)
+    assert out.shape[2:] == (3, 12 + 3)
+    np.testing.assert_allclose(out.sum(-1), 1, atol=1e-6)
+    assert not np.triu(out[0, 0, :, -3:], 1).any()  # causal
+    assert out[..., :12].all()

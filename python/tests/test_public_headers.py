@@ -2,46 +2,13 @@
 
 import pathlib
 import re
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-COMMENT = re.compile(r"//[^\n]*")
-TYPE = re.compile(r"^(?:class|struct)\s+(?:LOCANT_API\s+)?(\w+)")
-
-
-def public_headers():
-    """The headers that CMakeLists.txt installs."""
-    text = (ROOT / "CMakeLists.txt").read_text()
-    patterns = re.search(r"file\(GLOB locant_public_headers[^)]*\)", text)[0]
-    components = re.findall(r"set\(locant_\w+_headers (locant/\S+\.h)\)", text)
-    return sorted(
-        path
-        for pattern in [*re.findall(r"^\s+(locant/\S+?\.h)", patterns, re.MULTILINE), *components]
-        for path in ROOT.glob(pattern)
-        if "*/*" not in pattern or path.stem == path.parent.name  # name/name.h
-    )
-
-
-def declarations(text):
-    """Declarations in the library's namespace as (comment in front, code up to its body, body)."""
-    begin = re.search(r"^namespace locant::inline v0 \{$", text, re.MULTILINE)
-    if not begin:
-        return
-    end = text.index("}  // namespace locant::inline v0")
-    comment, code, depth = [], "", 0
-    for line in text[begin.end() : end].splitlines():
-        bare = COMMENT.sub("", line).rstrip()
-        if not code.strip() and (not bare or bare.startswith("#")):
-            comment = [*comment, line] if "//" in line else []
-            continue
-        code += bare + "\n"
-        depth += bare.count("{") - bare.count("}")
-        if depth == 0 and bare.endswith((";", "}")):
-            head, _, body = code.strip().partition("{")
-            yield "\n".join(comment), head.strip(), body
-            # Functions that follow without a blank line share the comment above them.
-            code = ""
+sys.path.insert(0, str(ROOT / "docs" / "api"))
+from headers import COMMENT, TYPE, declarations, public_headers  # noqa: E402
 
 
 def needs_export(head, body):
@@ -50,7 +17,7 @@ def needs_export(head, body):
         return False
     if TYPE.match(head):
         # A member function that ends without a body, a default or "= 0".
-        inside = re.sub(r"\{[^{}]*\}", "{}", body)
+        inside = re.sub(r"\{[^{}]*\}", "{}", COMMENT.sub("", body))
         return re.search(r"\)\s*(?:const)?\s*(?:noexcept)?\s*(?:override)?;", inside) is not None
     return "(" in head and head.endswith(";")
 
@@ -60,7 +27,7 @@ HEADERS = public_headers()
 
 @pytest.mark.parametrize("path", HEADERS, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_what_is_public_is_exported(path):
-    for _, head, body in declarations(path.read_text()):
+    for _, head, body, _ in declarations(path.read_text()):
         if needs_export(head, body):
             assert "LOCANT_API" in head, f"{path}: the shared library would hide\n{head}"
 
@@ -69,7 +36,7 @@ def test_what_is_public_is_exported(path):
 def test_what_is_public_is_explained(path):
     text = path.read_text()
     assert text.startswith("// "), f"{path}: say at the top what the header is for"
-    for comment, head, _ in declarations(text):
+    for comment, head, _, _ in declarations(text):
         # A type may be explained by the top of its header: a folder's one configuration and class.
         if "(" in head and not TYPE.match(head):
             assert "//" in comment, f"{path}: no comment above\n{head}"
@@ -110,5 +77,5 @@ def test_public_headers_are_found():
 )
 def test_the_reading_of_headers(code, exported):
     text = f"// top\nnamespace locant::inline v0 {{\n\n// why\n{code}\n\n}}  // namespace locant::inline v0\n"
-    ((comment, head, body),) = declarations(text)
+    ((comment, head, body, _),) = declarations(text)
     assert comment == "// why" and needs_export(head, body) is exported

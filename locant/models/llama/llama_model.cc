@@ -6,7 +6,6 @@
 #include "locant/layers/attend.h"
 #include "locant/layers/embedding.h"
 #include "locant/layers/heads.h"
-#include "locant/models/batch.h"
 #include "locant/models/sampling.h"
 
 namespace locant::inline v0 {
@@ -131,6 +130,7 @@ void LlamaModel::attention(int64_t layer, const Step& step, KvCache* cache, cons
   options.sequences = step.sequences;
   options.causal = true;
   if (weights.window > 0) options.window_left = weights.window - 1;
+  options.probabilities = step.wish.of(layer);
   const Encoding& encoding = turns ? none_ : *parts_.encodings[layer];
   attend(q, k, v, encoding, options, heads_of(context, 0, heads, dim));
 }
@@ -179,8 +179,9 @@ View LlamaModel::forward(const Step& step, Rows rows, KvCache* cache, Workspace&
 }
 
 ModelOutput LlamaModel::run(const ModelInput& input) const {
-  const Step step = prompts(input);
+  Step step = prompts(input);
   ModelOutput out;
+  step.wish = AttentionWish(input, out);
   out.offsets = {0};
   for (const int64_t row : step.last_rows) out.offsets.push_back(row + 1);
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);

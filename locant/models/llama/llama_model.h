@@ -11,6 +11,7 @@
 #include "locant/layers/encoder_layer.h"
 #include "locant/layers/linear.h"
 #include "locant/layers/norm.h"
+#include "locant/models/batch.h"
 #include "locant/models/kv_cache.h"
 #include "locant/models/llama/config.h"
 #include "locant/models/model.h"
@@ -58,6 +59,7 @@ class LlamaModel final : public Model {
     std::vector<Sequence> sequences;  // their tokens, after those that a cache holds
     std::vector<int64_t> last_rows;   // (sequences) the row of each one's last token
     std::vector<int64_t> rotated;     // (sequences) cached keys that stay as they were turned
+    AttentionWish wish;
 
     void add(std::span<const int64_t> tokens, int64_t past, int64_t k_begin, int64_t kept);
   };

@@ -15,11 +15,13 @@ View normed(const RmsNorm& norm, const ConstView& x, EncoderScratch& scratch) {
 
 // All (1, H, rows, d); nothing scales the products.
 void attend_unscaled(const View& q, const View& k, const View& v, const Encoding& encoding,
-                     std::span<const Sequence> sequences, bool causal, const View& out) {
+                     std::span<const Sequence> sequences, bool causal, const View& out,
+                     std::vector<Tensor>* probabilities = nullptr) {
   AttendOptions options;
   options.sequences = sequences;
   options.causal = causal;
   options.scale = 1.0;
+  options.probabilities = probabilities;
   attend(q, k, v, encoding, options, out);
 }
 
@@ -36,13 +38,14 @@ void T5SelfAttention::project(const ConstView& x, EncoderScratch& scratch, View&
 }
 
 void T5SelfAttention::run(const ConstView& x, std::span<const Sequence> sequences,
-                          EncoderScratch& scratch, const View& y) const {
+                          EncoderScratch& scratch, std::vector<Tensor>* probabilities,
+                          const View& y) const {
   View rows, context;
   project(x, scratch, rows, context);
   const int64_t width = heads * head_dim;
   attend_unscaled(heads_of(rows, 0, heads, head_dim), heads_of(rows, width, heads, head_dim),
                   heads_of(rows, 2 * width, heads, head_dim), *encoding, sequences, false,
-                  heads_of(context, 0, heads, head_dim));
+                  heads_of(context, 0, heads, head_dim), probabilities);
   output.run(context, y, {.residual = x});
 }
 

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "locant/core/tensor.h"
 #include "locant/core/view.h"
 #include "locant/encodings/encoding.h"
 #include "locant/layers/encoder_layer.h"
@@ -25,7 +27,7 @@ struct T5SelfAttention {
 
   // Every token sees its whole sequence.
   void run(const ConstView& x, std::span<const Sequence> sequences, EncoderScratch& scratch,
-           const View& y) const;
+           std::vector<Tensor>* probabilities, const View& y) const;
 
   // Causal, with keys and values (1, H, rows, d) of tokens before: those of x are written there
   // first, where the sequences say that their last keys are.

@@ -26,7 +26,7 @@ ModelOutput T5Model::run(const ModelInput& input) const {
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);
   if (parts_.decoder.empty()) {
     out.offsets = batch.offsets;
-    out.last_hidden_state = encode(batch, *work);
+    out.last_hidden_state = encode(batch, AttentionWish(input, out), *work);
     return out;
   }
   require(!input.decoder_ids.empty() || input.ids.empty(), "model", "a ", info().model_type,
@@ -37,7 +37,7 @@ ModelOutput T5Model::run(const ModelInput& input) const {
   std::vector<Next> next;
   for (size_t n = 0; n < input.decoder_ids.size(); ++n)
     next.push_back({static_cast<int64_t>(n), input.decoder_ids[n]});
-  Memory memory = remember(batch, *work);
+  Memory memory = remember(batch, AttentionWish(input, out), *work);
   out.logits = logits(decode(next, memory, *work).view());
   return out;
 }
@@ -54,7 +54,7 @@ std::vector<std::vector<int64_t>> T5Model::generate(const ModelInput& input,
     next.push_back({n, input.decoder_ids.empty() ? std::span(&parts_.config.start_token, 1)
                                                  : std::span(input.decoder_ids[n])});
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);
-  Memory memory = remember(batch, *work);
+  Memory memory = remember(batch, {}, *work);
   std::vector<int64_t> tokens;  // the newest of each sequence that goes on
   while (!next.empty()) {
     const Tensor hidden = decode(next, memory, *work);
@@ -75,12 +75,13 @@ std::vector<std::vector<int64_t>> T5Model::generate(const ModelInput& input,
 }
 
 // -> (T, D), after the last norm
-Tensor T5Model::encode(const Batch& batch, Workspace& work) const {
+Tensor T5Model::encode(const Batch& batch, AttentionWish wish, Workspace& work) const {
   const int64_t tokens = batch.tokens(), width = info().hidden_size;
   Pair x{work.a.take(tokens, width), work.b.take(tokens, width)};
   gather_rows(parts_.words, batch.ids, false, x.now);
-  for (const T5EncoderLayer& layer : parts_.encoder) {
-    layer.self.run(x.now, batch.sequences, work.scratch, x.next);
+  for (size_t n = 0; n < parts_.encoder.size(); ++n) {
+    const T5EncoderLayer& layer = parts_.encoder[n];
+    layer.self.run(x.now, batch.sequences, work.scratch, wish.of(static_cast<int64_t>(n)), x.next);
     x.turn();
     layer.feed.run(x.now, work.scratch, x.next);
     x.turn();
@@ -91,8 +92,8 @@ Tensor T5Model::encode(const Batch& batch, Workspace& work) const {
 }
 
 // The encoder's rows as the decoder's layers want them, and no tokens yet.
-T5Model::Memory T5Model::remember(const Batch& batch, Workspace& work) const {
-  const Tensor encoded = encode(batch, work);
+T5Model::Memory T5Model::remember(const Batch& batch, AttentionWish wish, Workspace& work) const {
+  const Tensor encoded = encode(batch, wish, work);
   const auto count = static_cast<int64_t>(batch.sequences.size());
   Memory memory{
       .self = KvCache(info().decoder_layers, count, info().heads, parts_.config.head_dim, false),

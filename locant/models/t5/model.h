@@ -55,8 +55,8 @@ class T5Model final : public Model {
     std::vector<Sequence> encoded;  // the encoder's rows of each sequence
   };
 
-  Tensor encode(const Batch& batch, Workspace& work) const;
-  Memory remember(const Batch& batch, Workspace& work) const;
+  Tensor encode(const Batch& batch, AttentionWish wish, Workspace& work) const;
+  Memory remember(const Batch& batch, AttentionWish wish, Workspace& work) const;
   Tensor decode(std::span<const Next> next, Memory& memory, Workspace& work) const;
   Tensor logits(const ConstView& hidden) const;
 

@@ -14,7 +14,7 @@ TransformerXLModel::TransformerXLModel(TransformerXLParts parts)
 
 View TransformerXLModel::forward(const Batch& batch, const Memories& memories, int64_t window,
                                  const Cached* cached, std::vector<Tensor>* mems,
-                                 Workspace& work) const {
+                                 AttentionWish wish, Workspace& work) const {
   const int64_t tokens = batch.tokens(), width = info().hidden_size;
   AttendOptions options;
   options.sequences = cached != nullptr ? cached->sequences : memories.sequences();
@@ -45,6 +45,7 @@ View TransformerXLModel::forward(const Batch& batch, const Memories& memories, i
     }
     const View q = layer.project_queries(x, work.scratch);
     const View context = layer.context(tokens, work.scratch);
+    options.probabilities = wish.of(n);
     attend(q, kv.keys, kv.values, *(*encodings)[static_cast<size_t>(n)], options,
            layer.heads_of_context(context));
     layer.finish(x, context, work.scratch, y);
@@ -69,7 +70,7 @@ ModelOutput TransformerXLModel::run(const ModelInput& input) const {
   out.offsets = batch.offsets;
   const WorkspacePool<Workspace>::Borrowed work(workspaces_);
   const View x = forward(batch, memories, parts_.same_length ? mem_len - 1 : -1, nullptr,
-                         input.use_mems ? &out.mems : nullptr, *work);
+                         input.use_mems ? &out.mems : nullptr, AttentionWish(input, out), *work);
   if (info().head == "causal_lm") {
     out.logits = Tensor(DType::f32, {x.shape[0], info().vocab_size});
     parts_.softmax.run(x, out.logits.view());
@@ -111,7 +112,7 @@ std::vector<std::vector<int64_t>> TransformerXLModel::generate(
       s.k_len = lengths[n];
       s.q_start = lengths[n] - s.q_len;
     }
-    const View x = forward(batch, *memories, window, &cached, nullptr, *work);
+    const View x = forward(batch, *memories, window, &cached, nullptr, {}, *work);
     const View last = last_rows(batch, x, *work);
     const View scores = (*work).scores.take(last.shape[0], info().vocab_size);
     parts_.softmax.run(last, scores);

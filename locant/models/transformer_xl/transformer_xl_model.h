@@ -53,7 +53,7 @@ class TransformerXLModel final : public Model {
 
   // -> (T, D). Queries see at most `window` keys before their own; -1: all.
   View forward(const Batch& batch, const Memories& memories, int64_t window, const Cached* cached,
-               std::vector<Tensor>* mems, Workspace& work) const;
+               std::vector<Tensor>* mems, AttentionWish wish, Workspace& work) const;
   View last_rows(const Batch& batch, const ConstView& x, Workspace& work) const;
 
   TransformerXLParts parts_;

@@ -54,6 +54,8 @@ struct XLNetModel::Call {
         memories(input, parts.info, batch, 0) {
     check_matrices("perm_mask", input.perm_masks, input, true);
     check_matrices("target_mapping", input.target_mappings, input, false);
+    require(input.attention_layer < 0 || !masked(), kScope,
+            "attentions are given without perm_mask and target_mapping only");
     // Without token types there is no segment term; the memory is in segment 0.
     if (!input.token_types.empty()) key_segments = memories.join(batch.token_types, 0);
     for (const ConstView& mapping : input.target_mappings) {
@@ -72,6 +74,7 @@ struct XLNetModel::Call {
   std::vector<int64_t> targets;       // the first target of each sequence
   int64_t rows = 0;                   // of all targets
   std::shared_ptr<const ProjectedEncodings::List> encodings;
+  AttentionWish wish;
 };
 
 XLNetModel::XLNetModel(XLNetParts parts)
@@ -115,6 +118,7 @@ void XLNetModel::attention(int64_t layer, const Call& call, const View& q, const
   }
   AttendOptions options;
   options.causal = parts_.causal;
+  options.probabilities = call.wish.of(layer);
   const auto set_segments = [&](const Sequence& s) {
     if (call.key_segments.empty()) return;
     options.q_segments = view(&types[s.q_begin], {1, s.q_len});
@@ -143,6 +147,7 @@ ModelOutput XLNetModel::run(const ModelInput& input) const {
   call.encodings = encodings_.get(std::max<int64_t>(longest - 1, 0),
                                   parts_.causal ? 0 : std::max<int64_t>(longest - 1, 0));
   ModelOutput out;
+  call.wish = AttentionWish(input, out);
   const WorkspacePool<Workspace>::Borrowed borrowed(workspaces_);
   Workspace& work = *borrowed;
   View x = work.a.take(tokens, width), y = work.b.take(tokens, width);

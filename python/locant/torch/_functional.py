@@ -47,7 +47,7 @@ def attention(
     torch.library: torch.compile(fullgraph=True), torch.export and autocast take it as it is.
 
     encoding            may be a module of locant.torch, too
-    dropout_p, training probability of dropping a pair, 0 <= p < 1, if training
+    dropout_p, training  probability of dropping a pair, 0 <= p < 1, if training
     dropout_seed        an integer or int64 tensor: the same pairs for the same seed; None: drawn
                         from torch's generator
     key_padding_mask    (B, Lk) bool, True at keys that nobody sees, as in torch.nn
