@@ -92,6 +92,19 @@ TEST(UntrustedVocabularies, TablesOfNormalisationsThatLeadAstray) {
         complaint_about(model_of(units, strings)).starts_with(": is no SentencePiece model: '"));
 }
 
+// A piece of no bytes ends in an exception of the library's trie.
+TEST(UntrustedVocabularies, PiecesThatSentencePieceCannotHold) {
+  std::string bad = good_model();
+  const size_t piece = bad.find(
+      "\x0a\x08\xe2\x96\x81"
+      "hello");
+  ASSERT_NE(piece, bad.npos);
+  // The same number of bytes: an empty piece, and a field that nobody knows.
+  bad.replace(piece, 10, std::string("\x0a\x00\x7a\x06......", 10));
+  EXPECT_TRUE(complaint_about(bad).starts_with(": is no SentencePiece model: '"))
+      << complaint_about(bad);
+}
+
 // Refused, or read without harm; what a flipped bit makes of the ids is not asked.
 TEST(UntrustedVocabularies, EveryFlippedBitOfAModelIsRefusedOrHarmless) {
   const std::string good = good_model();
