@@ -57,7 +57,7 @@ def coverage(build, targets):
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     lines = {folder: [0, 0] for folder in FOLDERS}
     for file in json.loads(answer)["data"][0]["files"]:
-        place = pathlib.Path(file["filename"])
+        place = pathlib.Path(file["filename"]).resolve()
         if not place.is_relative_to(ROOT / "locant"):
             continue
         folder = place.relative_to(ROOT / "locant").parts[0]
