@@ -170,7 +170,8 @@ int print_ulp(const CheckFlags& flags) {
     for (const UlpResult& result : measure_ulp(*entry, isas))
       fmt::print("{:<16}{:<10}{:>9}{:>9.2f}{:>9.2f}\n", entry->name, result.isa, result.results,
                  result.p99, result.worst);
-  fmt::print("ULP of the largest element of a row; positions up to 2^20; loops: plain loops\n");
+  fmt::print(
+      "in units in the last place of a head's largest result; loops: the reference's, in float32\n");
   return 0;
 }
 

@@ -44,8 +44,8 @@ double applied(Activation activation, double x) {
   return x;
 }
 
-constexpr Activation kActivations[] = {Activation::none, Activation::gelu, Activation::gelu_tanh,
-                                       Activation::relu, Activation::tanh, Activation::silu,
+constexpr Activation kActivations[] = {Activation::none,   Activation::gelu, Activation::gelu_tanh,
+                                       Activation::relu,   Activation::tanh, Activation::silu,
                                        Activation::sigmoid};
 
 struct Sizes {
@@ -63,24 +63,28 @@ TEST(Linear, IsThePlainProductOnEveryIsa) {
       for (const Activation activation : kActivations) {
         const auto x = random_values(m * k, 1), w = random_values(n * k, 2),
                    b = random_values(n, 3), r = random_values(m * n, 4),
-                   f = random_values(m * n, 5);
+                   f = random_values(n * k, 5);
         const Linear layer(view(w.data(), {n, k}), view(b.data(), {n}));
+        const Linear factor(view(f.data(), {n, k}), view(b.data(), {n}));
         std::vector<float> y(static_cast<size_t>(m * n), 12345.0f);
         // Every other activation with a gate.
         const bool gated = static_cast<int>(activation) % 2 == 1;
         layer.run(view(x.data(), {m, k}), view(y.data(), {m, n}),
                   {.activation = activation,
-                   .factor = gated ? ConstView(view(f.data(), {m, n})) : ConstView{},
+                   .factor = gated ? &factor : nullptr,
                    .residual = view(r.data(), {m, n})});
         for (int64_t i = 0; i < m; ++i)
           for (int64_t j = 0; j < n; ++j) {
-            double sum = b[j];
-            for (int64_t t = 0; t < k; ++t)
+            double sum = b[j], other = gated ? b[j] : 1.0;
+            for (int64_t t = 0; t < k; ++t) {
               sum += static_cast<double>(x[i * k + t]) * w[j * k + t];
-            const double expected =
-                applied(activation, sum) * (gated ? f[i * n + j] : 1.0) + r[i * n + j];
-            // The slope of no activation exceeds 1.2.
-            ASSERT_NEAR(y[i * n + j], expected, 4e-7 * static_cast<double>(k) + 1e-6)
+              if (gated) other += static_cast<double>(x[i * k + t]) * f[j * k + t];
+            }
+            const double expected = applied(activation, sum) * other + r[i * n + j];
+            // Each sum is this far off at most, and the slope of no activation exceeds 1.2.
+            const double off = 4e-7 * static_cast<double>(k) + 1e-6;
+            ASSERT_NEAR(y[i * n + j], expected,
+                        gated ? off * (1.2 * std::abs(other) + std::abs(sum) + 1.0) : off)
                 << name << " " << m << "x" << n << "x" << k << " at " << i << ", " << j;
           }
       }
@@ -137,12 +141,21 @@ TEST(Linear, ArgumentsAreCheckedByName) {
   const ConstView x = view(data.data(), {2, 3});
   const View y = view(data.data() + 50, {2, 4});
   EXPECT_EQ(message_of([&] { layer.run(x, y); }), "no error");
-  EXPECT_EQ(message_of([&] { layer.run(view(data.data(), {3, 2}), y); }),
+  EXPECT_EQ(message_of([&] {
+              layer.run(view(data.data(), {3, 2}), y);
+            }),
             "[linear] shapes must be (M, K), (N, K) and (M, N), got (3, 2), (4, 3) and (2, 4)");
-  EXPECT_EQ(message_of([&] { layer.run(x, view(data.data(), {2, 4})); }),
-            "[linear] y overlaps x, factor or residual in memory");
-  EXPECT_EQ(message_of([&] { layer.run(x, y, {.factor = view(data.data(), {2, 3})}); }),
-            "[linear] factor is (2, 3) but y is (2, 4)");
+  EXPECT_EQ(message_of([&] {
+              layer.run(x, view(data.data(), {2, 4}));
+            }),
+            "[linear] y overlaps x or residual in memory");
+  EXPECT_EQ(message_of([&] {
+              layer.run(x, y, {.residual = view(data.data(), {2, 3})});
+            }),
+            "[linear] residual is (2, 3) but y is (2, 4)");
+  const Linear other(view(data.data(), {5, 3}), {});
+  EXPECT_EQ(message_of([&] { layer.run(x, y, {.factor = &other}); }),
+            "[linear] factor is (5, 3) but W is (4, 3)");
 }
 
 TEST(LayerNorm, IsThePlainFormulaOnEveryIsa) {

@@ -86,7 +86,9 @@ TEST_P(HeadsOf, MayChangePlaces) {
     attend(permuted(q, 1, order).view(), permuted(k, 1, order).view(), permuted(v, 1, order).view(),
            *turned, {.q_start = 26}, other.view());
     EXPECT_EQ(permuted(out, 1, order).values(), other.values()) << entry.name << ' ' << d;
-    if (H > 1) EXPECT_NE(out.values(), other.values()) << "nothing was turned";
+    if (H > 1) {
+      EXPECT_NE(out.values(), other.values()) << "nothing was turned";
+    }
   }
 }
 
@@ -97,7 +99,7 @@ std::vector<std::string> all_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, HeadsOf, testing::ValuesIn(all_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& one) { return one.param; });
 
 }  // namespace
 }  // namespace locant

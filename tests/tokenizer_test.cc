@@ -201,7 +201,8 @@ TEST(BadTokenizerFolders, AreRefusedByName) {
             "tokenizers and pass those (locant run --ids)");
   const TemporaryFolder unnamed;
   unnamed.write("spiece.model", "");
-  EXPECT_EQ(complaint(unnamed), ": spiece.model is for a tokenizer_class that no file names" + rest);
+  EXPECT_EQ(complaint(unnamed),
+            ": spiece.model is for a tokenizer_class that no file names" + rest);
   unnamed.write("config.json", R"({"model_type":"xlnet"})");
   EXPECT_EQ(complaint(unnamed), ": spiece.model is for XLNetTokenizer" + rest);
   unnamed.write("config.json", R"({"model_type":"t5"})");
@@ -210,10 +211,10 @@ TEST(BadTokenizerFolders, AreRefusedByName) {
   folder.write("merges.txt", "");
   EXPECT_EQ(complaint(folder), ": vocab.json and merges.txt are a byte-level BPE" + rest);
   folder.write("vocab.txt", kVocabulary);
-  folder.write("tokenizer_config.json", R"({"tokenizer_class":"MPNetTokenizer"})");
-  EXPECT_EQ(complaint(folder), ": vocab.txt is for MPNetTokenizer" + rest);
+  folder.write("tokenizer_config.json", R"({"tokenizer_class":"FunnelTokenizer"})");
+  EXPECT_EQ(complaint(folder), ": vocab.txt is for FunnelTokenizer" + rest);
   folder.write("spm.model", "");
-  EXPECT_EQ(complaint(folder), ": spm.model is for MPNetTokenizer" + rest);
+  EXPECT_EQ(complaint(folder), ": spm.model is for FunnelTokenizer" + rest);
 }
 
 TEST(BadTokenizerFolders, SettingsThatAreNotSupported) {

@@ -19,14 +19,14 @@ double unit_at(double x) {
   return static_cast<double>(std::nextafter(size, INFINITY)) - static_cast<double>(size);
 }
 
-// Appends the errors of all elements, row by row.
-void add_errors(const std::vector<double>& got, const std::vector<double>& wanted, int64_t width,
+// Appends the errors of all elements, head by head of `size` elements.
+void add_errors(const std::vector<double>& got, const std::vector<double>& wanted, int64_t size,
                 std::vector<double>& errors) {
-  for (size_t row = 0; row < wanted.size(); row += static_cast<size_t>(width)) {
+  for (size_t head = 0; head < wanted.size(); head += static_cast<size_t>(size)) {
     double largest = 0;
-    for (int64_t c = 0; c < width; ++c) largest = std::max(largest, std::abs(wanted[row + c]));
-    for (int64_t c = 0; c < width; ++c)
-      errors.push_back(std::abs(got[row + c] - wanted[row + c]) / unit_at(largest));
+    for (int64_t n = 0; n < size; ++n) largest = std::max(largest, std::abs(wanted[head + n]));
+    for (int64_t n = 0; n < size; ++n)
+      errors.push_back(std::abs(got[head + n] - wanted[head + n]) / unit_at(largest));
   }
 }
 
@@ -65,12 +65,12 @@ std::vector<UlpResult> measure_ulp(const EncodingEntry& entry, std::span<const s
         return std::vector<double>(values.begin(), values.end());
       };
       const std::vector<double> wanted = answer(attend_reference, 0.0);
-      const int64_t width = inputs.out.shape[3];
+      const int64_t head = inputs.out.shape[2] * inputs.out.shape[3];
       for (size_t n = 0; n < isas.size(); ++n) {
         const IsaScope scope(isas[n]);
-        add_errors(answer(attend, 0.0f), wanted, width, errors[n]);
+        add_errors(answer(attend, 0.0f), wanted, head, errors[n]);
       }
-      add_errors(answer(attend_naive_f32, 0.0f), wanted, width, errors.back());
+      add_errors(answer(attend_naive_f32, 0.0f), wanted, head, errors.back());
     }
   std::vector<UlpResult> out;
   for (size_t n = 0; n < isas.size(); ++n) out.push_back(summary(isas[n], errors[n]));

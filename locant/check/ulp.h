@@ -17,8 +17,8 @@ struct UlpResult {
 };
 
 // Errors of `out` against the float64 reference for all configurations of an encoding at positions
-// 0, 2^10, 2^16 and 2^20. The unit is the distance of float32 numbers at the largest element of the
-// row: an element near 0 is a sum of others that cancel, and cannot be right to its own unit. One
+// 0, 2^10, 2^16 and 2^20. The unit is the distance of float32 numbers at the largest result of the
+// head: a result near 0 is a sum of values that cancel, and cannot be right to its own unit. One
 // result for each of `isas`, and one for the loops.
 std::vector<UlpResult> measure_ulp(const EncodingEntry& entry, std::span<const std::string> isas);
 

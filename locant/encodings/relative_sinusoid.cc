@@ -65,9 +65,13 @@ RelativeSinusoid::RelativeSinusoid(std::string scope, int64_t heads, int64_t hea
       d_model_(d_model),
       reach_(reach) {}
 
+// The rows that calls with these offsets need, and one more at each end: kernels take another path
+// where one row serves a whole block of keys, and whether it does must not depend on where a table
+// happens to end, which other sequences of the batch decide.
 Problem::Offsets RelativeSinusoid::clamped(const Problem::Offsets& offsets) const {
-  const Problem::Offsets out{std::clamp(offsets.first, reach_.first, reach_.last),
-                             std::clamp(offsets.last, reach_.first, reach_.last)};
+  const auto [first, last] = reach_;
+  const Problem::Offsets out{std::max(std::clamp(offsets.first, first, last) - 1, first),
+                             std::min(std::clamp(offsets.last, first, last) + 1, last)};
   require(out.last - out.first < kMaxRows, scope_, "offsets from ", out.first, " to ", out.last,
           " need a table of more than ", kMaxRows, " rows; set clamp_len or a window");
   return out;

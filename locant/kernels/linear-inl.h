@@ -1,4 +1,4 @@
-// A rectangle of y = activation(x·Wᵀ + b)·factor + residual.
+// A rectangle of y = activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual.
 
 #if defined(LOCANT_KERNELS_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_LINEAR_INL_H_
@@ -28,11 +28,12 @@ namespace HWY_NAMESPACE {
 // hardware prefetchers stop at the ends of pages.
 constexpr size_t kWeightsAhead = 3072 / sizeof(float);
 
-// GemmPanel with rows of A that are contiguous, lda apart: the same sums in the same order.
+// GemmPanel with rows of A that are contiguous, lda apart: the same sums in the same order. `next`
+// is the panel that is read after this one.
 template <size_t kRows>
 HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
-                            const float* HWY_RESTRICT b, const float* init, ptrdiff_t ld_init,
-                            float* c, ptrdiff_t ldc) {
+                            const float* HWY_RESTRICT b, const float* next, const float* init,
+                            ptrdiff_t ld_init, float* c, ptrdiff_t ldc) {
   const hn::ScalableTag<float> d;
   constexpr size_t kN = kLanes<float>;
   constexpr size_t kLine = 64 / sizeof(float);
@@ -41,9 +42,12 @@ HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t
     lo[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init);
     hi[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init + kN);
   });
+  constexpr size_t kStepsAhead = kWeightsAhead / (2 * kN);
+  const size_t own = depth > kStepsAhead ? depth - kStepsAhead : 0;  // what is ahead is this panel
   for (size_t t = 0; t < depth; ++t, b += 2 * kN) {
-    if (2 * kN >= kLine || t % (kLine / (2 * kN)) == 0) hwy::Prefetch(b + kWeightsAhead);
-    if constexpr (2 * kN > kLine) hwy::Prefetch(b + kWeightsAhead + kLine);
+    const float* ahead = t < own ? b + kWeightsAhead : next + (t - own) * 2 * kN;
+    if (2 * kN >= kLine || t % (kLine / (2 * kN)) == 0) hwy::Prefetch(ahead);
+    if constexpr (2 * kN > kLine) hwy::Prefetch(ahead + kLine);
     const Vec<float> b_lo = hn::Load(d, b), b_hi = hn::Load(d, b + kN);
     Unroll<kRows>([&](auto r) HWY_ATTR {
       const Vec<float> x =
@@ -62,7 +66,14 @@ class LinearKernel {
  public:
   LinearKernel(const ConstView& x, const PackedMatrix& w, const LinearOptions& options,
                const View& y, const MatmulTile& tile)
-      : x_(x), w_(w), options_(options), y_(y), tile_(tile), arena_(Arena::of_this_thread()) {}
+      : x_(x),
+        w_(w),
+        options_(options),
+        y_(y),
+        tile_(tile),
+        begin_(tile.col_begin / kP),
+        end_((tile.col_end + kP - 1) / kP),
+        arena_(Arena::of_this_thread()) {}
 
   // Every element is summed over the depth in the same order, wherever it stands in a tile. The
   // rows' results stay in the second-level cache while the blocks of the depth pass, and a panel of
@@ -70,9 +81,9 @@ class LinearKernel {
   void run() {
     const Arena::Scope scope(arena_);
     const int64_t depth = w_.depth();
-    float* block = arena_.take<float>((tile_.row_end - tile_.row_begin) *
-                                      std::min(depth, PackedMatrix::kDepthBlock));
+    float* block = arena_.take<float>(rows() * std::min(depth, PackedMatrix::kDepthBlock));
     edge_ = arena_.take<float>(kMaxRows * kP);
+    if (options_.factor != nullptr) factor_ = arena_.take<float>(rows() * cols());
     for (int64_t t = 0; t < depth; t += PackedMatrix::kDepthBlock)
       run_block(t, std::min(depth - t, PackedMatrix::kDepthBlock), block);
   }
@@ -80,32 +91,53 @@ class LinearKernel {
  private:
   static constexpr int64_t kP = static_cast<int64_t>(kPanel<float>);
 
+  // W or F, and where its results go: rows ldy apart.
+  struct Product {
+    const PackedMatrix& w;
+    float* y;
+    ptrdiff_t ldy;
+    bool finished;  // by what follows the product
+  };
+
+  int64_t rows() const { return tile_.row_end - tile_.row_begin; }
+  int64_t cols() const { return tile_.col_end - tile_.col_begin; }
+
   // So few that reading W takes longer than the products.
-  bool few_rows() const { return tile_.row_end - tile_.row_begin <= 8; }
+  bool few_rows() const { return rows() <= 8; }
 
   void run_block(int64_t t, int64_t depth, float* block) {
-    const int64_t rows = tile_.row_end - tile_.row_begin;
     // Rows a power of two apart would meet in few sets of the first-level cache: a copy is dense.
-    for (int64_t r = 0; r < rows; ++r)
+    for (int64_t r = 0; r < rows(); ++r)
       CopyRow(x_.at<float>(tile_.row_begin + r, t), 1, static_cast<size_t>(depth), 1.0f,
               block + r * depth);
+    const PackedMatrix& first = factor_ == nullptr ? w_ : *options_.factor;
+    if (factor_ != nullptr)
+      run_panels({first, factor_, cols(), false}, t, depth, block, w_.at(t, begin_));
+    // The tile goes on with the next block or, most likely, with the next tile.
     const bool last = t + depth == w_.depth();
-    for (int64_t p = tile_.col_begin / kP; p * kP < tile_.col_end; ++p) {
-      const float* b = w_.at(t, p);
-      for (int64_t row = 0, n; row < rows; row += n) {
-        n = static_cast<int64_t>(NextRows(static_cast<size_t>(rows - row)));
-        multiply(tile_.row_begin + row, static_cast<size_t>(n), p, t == 0, last,
-                 static_cast<size_t>(depth), block + row * depth, b);
+    run_panels({w_, y_.at<float>(tile_.row_begin, tile_.col_begin), y_.strides[0], true}, t, depth,
+               block,
+               last ? first.at(0, end_ < w_.panels() ? end_ : 0) : first.at(t + depth, begin_));
+  }
+
+  // `next`: what is read after these panels.
+  void run_panels(const Product& product, int64_t t, int64_t depth, const float* block,
+                  const float* next) {
+    for (int64_t p = begin_; p < end_; ++p)
+      for (int64_t row = 0, n; row < rows(); row += n) {
+        n = static_cast<int64_t>(NextRows(static_cast<size_t>(rows() - row)));
+        multiply(product, row, static_cast<size_t>(n), p, t, static_cast<size_t>(depth),
+                 block + row * depth, p + 1 < end_ ? product.w.at(t, p + 1) : next);
       }
-    }
   }
 
   // y[row .. row + count, panel p] = b (the first block), += x·Wᵀ, and what follows (the last).
-  void multiply(int64_t row, size_t count, int64_t p, bool first, bool last, size_t depth,
-                const float* a, const float* b) {
-    const int64_t col = p * kP, cols = std::min(kP, w_.rows() - col);
-    float* y = y_.at<float>(row, col);
-    const ptrdiff_t ldy = y_.strides[0];
+  void multiply(const Product& product, int64_t row, size_t count, int64_t p, int64_t t,
+                size_t depth, const float* a, const float* next) {
+    const bool first = t == 0, last = t + static_cast<int64_t>(depth) == w_.depth();
+    const int64_t col = p * kP - tile_.col_begin, cols = std::min(kP, w_.rows() - p * kP);
+    const ptrdiff_t ldy = product.ldy;
+    float* y = product.y + row * ldy + col;
     const bool whole = cols == kP;
     float* c = whole ? y : edge_;
     const ptrdiff_t ldc = whole ? ldy : kP;
@@ -114,21 +146,21 @@ class LinearKernel {
         std::fill_n(c + r * kP, kP, 0.0f);
         std::copy_n(y + static_cast<ptrdiff_t>(r) * ldy, cols, c + r * kP);
       }
-    const float* init = first ? w_.bias() + col : c;
+    const float *b = product.w.at(t, p), *init = first ? product.w.bias() + p * kP : c;
     const auto lda = static_cast<ptrdiff_t>(depth);
     WithRows(count, [&](auto rows) HWY_ATTR {
       if (few_rows())
-        StreamPanel<rows>(depth, a, lda, b, init, first ? 0 : ldc, c, ldc);
+        StreamPanel<rows>(depth, a, lda, b, next, init, first ? 0 : ldc, c, ldc);
       else
         GemmPanel<rows>(depth, a, lda, b, init, first ? 0 : ldc, c, ldc);
     });
-    if (last) finish(row, count, col, cols, c, ldc);
+    if (last && product.finished) finish(row, count, col, cols, c, ldc);
     if (!whole)
       for (size_t r = 0; r < count; ++r)
         std::copy_n(c + r * kP, cols, y + static_cast<ptrdiff_t>(r) * ldy);
   }
 
-  // c = activation(c)·factor + residual
+  // c = activation(c)·factor + residual; row and col are the tile's.
   HWY_NOINLINE void finish(int64_t row, size_t count, int64_t col, int64_t cols, float* c,
                            ptrdiff_t ldc) const {
     const hn::ScalableTag<float> d;
@@ -139,24 +171,26 @@ class LinearKernel {
           float* at = c + static_cast<ptrdiff_t>(r) * ldc + e;
           hn::StoreU(Activate(options_.activation, hn::LoadU(d, at)), d, at);
         }
-    const auto combine = [&](const ConstView& with, auto&& f) HWY_ATTR {
-      for (size_t r = 0; r < count; ++r) {
+    const auto combine = [&](const float* with, ptrdiff_t ld, auto&& f) HWY_ATTR {
+      for (size_t r = 0; r < count; ++r, with += ld) {
         float* to = c + static_cast<ptrdiff_t>(r) * ldc;
-        const float* from = with.at<float>(row + static_cast<int64_t>(r), col);
         if (cols == kP) {
           for (size_t e = 0; e < kP; e += kN)
-            hn::StoreU(f(hn::LoadU(d, to + e), hn::LoadU(d, from + e)), d, to + e);
+            hn::StoreU(f(hn::LoadU(d, to + e), hn::LoadU(d, with + e)), d, to + e);
         } else {
           const hn::CappedTag<float, 1> one;
           for (int64_t e = 0; e < cols; ++e)
-            hn::StoreU(f(hn::LoadU(one, to + e), hn::LoadU(one, from + e)), one, to + e);
+            hn::StoreU(f(hn::LoadU(one, to + e), hn::LoadU(one, with + e)), one, to + e);
         }
       }
     };
-    if (options_.factor)
-      combine(options_.factor, [](auto a, auto b) HWY_ATTR { return hn::Mul(a, b); });
-    if (options_.residual)
-      combine(options_.residual, [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+    if (factor_ != nullptr)
+      combine(factor_ + row * this->cols() + col, this->cols(),
+              [](auto a, auto b) HWY_ATTR { return hn::Mul(a, b); });
+    const ConstView& residual = options_.residual;
+    if (residual)
+      combine(residual.at<float>(tile_.row_begin + row, tile_.col_begin + col), residual.strides[0],
+              [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
   }
 
   const ConstView& x_;  // (M, K)
@@ -164,8 +198,10 @@ class LinearKernel {
   const LinearOptions& options_;
   const View& y_;  // (M, N)
   const MatmulTile& tile_;
+  const int64_t begin_, end_;  // panels
   Arena& arena_;
-  float* edge_ = nullptr;  // (6, panel): where a result has no room for a whole panel
+  float* factor_ = nullptr;  // (rows, cols) x·Fᵀ + f
+  float* edge_ = nullptr;    // (6, panel): where a result has no room for a whole panel
 };
 
 // Panel p of W, of all blocks of the depth, to where PackedMatrix::at() says it is.

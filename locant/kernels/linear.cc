@@ -49,7 +49,8 @@ namespace {
 
 constexpr const char* kScope = "linear";
 
-// A tile's rows of x and y stay in the second-level cache: 144·(256 + 384) floats.
+// A tile's rows of x and y stay in the second-level cache: 144·(256 + 384) floats. With a factor
+// there are twice as many results.
 constexpr int64_t kTileRows = 144;
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kItemsPerThread = 4;  // so that threads end together
@@ -64,15 +65,16 @@ struct Cut {
   int64_t rows = 1, panels = 1;  // of one item
 };
 
-Cut cut(int64_t rows, int64_t panels, int64_t panel) {
+Cut cut(int64_t rows, const PackedMatrix& w, bool factor) {
   const int64_t items = kItemsPerThread * executor()->concurrency();
   // Rows in equal parts of whole groups of the micro-kernel.
   constexpr int64_t kGroup = 6;
   const int64_t down = ceil_div(rows, kTileRows);
   Cut out;
   out.rows = ceil_div(ceil_div(rows, down), kGroup) * kGroup;
-  const int64_t across = std::max(ceil_div(panels * panel, kTileCols), ceil_div(items, down));
-  out.panels = std::max<int64_t>(1, ceil_div(panels, across));
+  const int64_t across = std::max(
+      ceil_div(w.panels() * w.panel(), factor ? kTileCols / 2 : kTileCols), ceil_div(items, down));
+  out.panels = std::max<int64_t>(1, ceil_div(w.panels(), across));
   return out;
 }
 
@@ -81,15 +83,20 @@ void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& optio
               x.shape[0] == y.shape[0],
           kScope, "shapes must be (M, K), (N, K) and (M, N), got ", shape_text(x), ", (", w.rows(),
           ", ", w.depth(), ") and ", shape_text(y));
-  const ConstView &factor = options.factor, &residual = options.residual;
-  for (const auto& [name, step] : {std::pair("factor", factor), std::pair("residual", residual)})
-    require(!step || (step.rank == 2 && step.shape == y.shape), kScope, name, " is ",
-            shape_text(step), " but y is ", shape_text(y));
-  for (const ConstView& view : {x, ConstView(y), factor, residual})
+  const ConstView& residual = options.residual;
+  const PackedMatrix* factor = options.factor;
+  require(factor == nullptr || (factor->rows() == w.rows() && factor->depth() == w.depth()), kScope,
+          "factor is (", factor == nullptr ? 0 : factor->rows(), ", ",
+          factor == nullptr ? 0 : factor->depth(), ") but W is (", w.rows(), ", ", w.depth(), ")");
+  require(factor == nullptr || factor->isa() == w.isa(), kScope,
+          "factor was packed for another instruction set than W");
+  require(!residual || (residual.rank == 2 && residual.shape == y.shape), kScope, "residual is ",
+          shape_text(residual), " but y is ", shape_text(y));
+  for (const ConstView& view : {x, ConstView(y), residual})
     require(!view || (view.dtype == DType::f32 && (view.strides[1] == 1 || view.shape[1] <= 1)),
-            kScope, "x, y, factor and residual must be f32 with rows of contiguous elements");
-  require(!may_overlap(y, x) && !may_overlap(y, factor) && !may_overlap(y, residual), kScope,
-          "y overlaps x, factor or residual in memory");
+            kScope, "x, y and residual must be f32 with rows of contiguous elements");
+  require(!may_overlap(y, x) && !may_overlap(y, residual), kScope,
+          "y overlaps x or residual in memory");
 }
 
 }  // namespace
@@ -135,7 +142,7 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
   check(x, w, options, y);
   const int64_t rows = y.shape[0];
   if (rows == 0) return;
-  const Cut size = cut(rows, w.panels(), w.panel());
+  const Cut size = cut(rows, w, options.factor != nullptr);
   const int64_t across = ceil_div(w.panels(), size.panels), down = ceil_div(rows, size.rows);
   const auto run = HWY_DISPATCH_TABLE(RunLinear)[w.isa()];
   executor()->parallel_for(across * down, [&](int64_t index, int) {

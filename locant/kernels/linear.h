@@ -1,4 +1,4 @@
-// y = activation(x·Wᵀ + b)·factor + residual, with W packed once.
+// y = activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual, with W and F packed once.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,8 @@ class PackedMatrix {
 
   // Panel `p` of the block of the depth that starts at t.
   const float* at(int64_t t, int64_t p) const {
-    return reinterpret_cast<const float*>(data_.data()) + panels() * panel_ * t + p * panel_ * std::min(kDepthBlock, depth_ - t);
+    return reinterpret_cast<const float*>(data_.data()) + panels() * panel_ * t +
+           p * panel_ * std::min(kDepthBlock, depth_ - t);
   }
   const float* bias() const { return bias_.data(); }  // (panels·panel)
 
@@ -55,11 +56,12 @@ class PackedMatrix {
 
 struct LinearOptions {
   Activation activation = Activation::none;
-  ConstView factor = {};    // (M, N), multiplied with the activation: gated layers
-  ConstView residual = {};  // (M, N), added at the end
+  const PackedMatrix* factor = nullptr;  // (N, K): its product is multiplied with the activation
+  ConstView residual = {};               // (M, N), added at the end
 };
 
-// y (M, N) = activation(x (M, K)·Wᵀ + b)·factor + residual; float32, rows of contiguous elements.
+// y (M, N) = activation(x (M, K)·Wᵀ + b)·(x·Fᵀ + f) + residual; float32, rows of contiguous
+// elements.
 // Threaded; the bits of a row depend neither on the number of threads nor on the other rows.
 void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options, const View& y);
 

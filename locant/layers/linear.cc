@@ -26,7 +26,10 @@ int64_t Linear::bytes() const {
 
 void Linear::run(const ConstView& x, const View& y, const LinearSteps& steps) const {
   linear(x, *packed_,
-         {.activation = steps.activation, .factor = steps.factor, .residual = steps.residual}, y);
+         {.activation = steps.activation,
+          .factor = steps.factor == nullptr ? nullptr : steps.factor->packed_.get(),
+          .residual = steps.residual},
+         y);
 }
 
 void project(const ConstView& x, const ConstView& weight, const ConstView& bias, const View& out) {

@@ -12,13 +12,14 @@
 
 namespace locant::inline v0 {
 
+class Linear;
 class PackedMatrix;
 
 // What follows the product, while its result is still in the first-level cache.
 struct LinearSteps {
   Activation activation = Activation::none;
-  ConstView factor = {};    // (M, N), multiplied with the activation: gated layers
-  ConstView residual = {};  // (M, N), added at the end
+  const Linear* factor = nullptr;  // of the same x, multiplied with the activation: gated layers
+  ConstView residual = {};         // (M, N), added at the end
 };
 
 // Copies share the packed weights; any number of threads may run one.
@@ -37,8 +38,8 @@ class LOCANT_API Linear {
   int64_t inputs() const;   // K
   int64_t outputs() const;  // N
 
-  // y (M, N) = activation(x (M, K)·Wᵀ + b)·factor + residual; float32, contiguous rows any stride
-  // apart.
+  // y (M, N) = activation(x (M, K)·Wᵀ + b)·factor(x) + residual; float32, contiguous rows any
+  // stride apart.
   // The bits of a row depend neither on the other rows nor on the number of threads.
   void run(const ConstView& x, const View& y, const LinearSteps& steps = {}) const;
 

@@ -2,7 +2,8 @@
 
 #include <sentencepiece_processor.h>
 
-#include <algorithm>
+#include <exception>
+#include <set>
 
 #include "locant/core/error.h"
 #include "locant/io/file.h"
@@ -18,6 +19,21 @@ constexpr size_t kMostModel = size_t{256} << 20;
 // 100,000.
 constexpr size_t kMostUnknown = 65536;
 
+// The library's answer to `call`, which must be that all is well. `what` begins the message if not.
+// It has exceptions of its own too, for vocabularies that its trie cannot hold.
+template <class Call>
+void require_ok(const std::string& what, const Call& call) {
+  std::string reason;
+  try {
+    const sentencepiece::util::Status status = call();
+    if (status.ok()) return;
+    reason = status.ToString();
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  fail("tokenizer", what, shown(reason));
+}
+
 // normalizer_spec.add_dummy_prefix = false as a message of its own: behind a model's bytes it is
 // merged with what they say.
 constexpr std::string_view kNoPrefix("\x1a\x02\x18\x00", 4);
@@ -25,9 +41,9 @@ constexpr std::string_view kNoPrefix("\x1a\x02\x18\x00", 4);
 std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_from(const std::string& path,
                                                                       const std::string& model) {
   auto out = std::make_unique<sentencepiece::SentencePieceProcessor>();
-  const sentencepiece::util::Status status = out->LoadFromSerializedProto(model);
-  require(status.ok() && out->GetPieceSize() > 0, "tokenizer", path,
-          ": is no SentencePiece model: ", shown(status.ToString()));
+  require_ok(path + ": is no SentencePiece model: ",
+             [&] { return out->LoadFromSerializedProto(model); });
+  require(out->GetPieceSize() > 0, "tokenizer", path, ": has no pieces");
   return out;
 }
 
@@ -85,10 +101,11 @@ void SentencePiece::set_special_tokens(const std::string& dir) {
 // <extra_id_0>, the last id, <extra_id_1>, ...: behind the vocabulary, unless files number them.
 void SentencePiece::add_sentinels(const Config& config) {
   const int64_t count = config.integer_or("extra_ids", 100, 0, 1 << 16);
+  std::set<std::string> numbered;
+  for (const AddedToken& token : special_.added) numbered.insert(token.content);
   for (int64_t n = 0; n < count; ++n) {
     const std::string content = "<extra_id_" + std::to_string(n) + ">";
-    if (std::none_of(special_.added.begin(), special_.added.end(),
-                     [&](const AddedToken& token) { return token.content == content; }))
+    if (!numbered.contains(content))
       special_.added.push_back({.content = content, .id = vocabulary_size() + count - 1 - n});
   }
 }
@@ -152,9 +169,8 @@ void SentencePiece::append_tokens(std::string_view text, size_t offset,
                                   std::vector<Token>& out) const {
   require_short_unknown_runs(text, offset);
   sentencepiece::ImmutableSentencePieceText pieces;
-  const sentencepiece::util::Status status =
-      processor_of(text, offset).Encode(text, pieces.mutable_proto());
-  require(status.ok(), "tokenizer", "SentencePiece: ", shown(status.ToString()));
+  const sentencepiece::SentencePieceProcessor& processor = processor_of(text, offset);
+  require_ok("SentencePiece: ", [&] { return processor.Encode(text, pieces.mutable_proto()); });
   for (size_t n = 0; n < pieces.pieces_size(); ++n) {
     const auto piece = pieces.pieces(static_cast<int>(n));
     size_t begin = piece.begin();
@@ -172,8 +188,7 @@ void SentencePiece::append_tokens(std::string_view text, size_t offset,
 std::string SentencePiece::decode_run(std::span<const int64_t> ids) const {
   const std::vector<int> numbers(ids.begin(), ids.end());
   std::string out;
-  const sentencepiece::util::Status status = processor_->Decode(numbers, &out);
-  require(status.ok(), "tokenizer", "SentencePiece: ", shown(status.ToString()));
+  require_ok("SentencePiece: ", [&] { return processor_->Decode(numbers, &out); });
   return out;
 }
 

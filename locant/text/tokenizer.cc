@@ -34,9 +34,11 @@ std::pair<size_t, size_t> shares(size_t first, size_t second, size_t most) {
   return swapped ? std::pair(longer, shorter) : std::pair(shorter, longer);
 }
 
+constexpr std::string_view kMPNet = "MPNet";  // WordPiece with RoBERTa's special tokens
+
 // Classes whose vocab.txt is BERT's WordPiece.
-constexpr std::array<std::string_view, 5> kWordPieceClasses = {"Bert", "DistilBert", "Electra",
-                                                               "MobileBert", "ConvBert"};
+constexpr std::array<std::string_view, 6> kWordPieceClasses = {
+    "Bert", "DistilBert", "Electra", "MobileBert", "ConvBert", kMPNet};
 
 // A vocabulary of SentencePiece, and the classes whose it may be.
 struct SentencePieceFile {
@@ -61,7 +63,8 @@ std::string family_of(const std::string& dir) {
   if (!name.empty() || !is_file(path)) return name;
   static const std::map<std::string, std::string> by_model = {
       {"llama", "Llama"}, {"mistral", "Llama"}, {"phi3", "Llama"},  {"t5", "T5"},
-      {"mt5", "T5"},      {"umt5", "T5"},       {"xlnet", "XLNet"}, {"deberta-v2", "DebertaV2"}};
+      {"mt5", "T5"},      {"umt5", "T5"},       {"xlnet", "XLNet"}, {"deberta-v2", "DebertaV2"},
+      {"mpnet", "MPNet"}};
   const auto found = by_model.find(Config::read(path).text_or("model_type", ""));
   return found == by_model.end() ? "" : found->second;
 }
@@ -170,6 +173,10 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
   require_folder(kScope, dir);
   const auto has = [&](const char* name) { return is_file(join_path(dir, name)); };
   const std::string family = family_of(dir);
+  const auto wordpiece = [&] {
+    return std::make_unique<WordPiece>(
+        dir, family == kMPNet ? WordPieceFamily::mpnet : WordPieceFamily::bert);
+  };
   for (const SentencePieceFile& file : kSentencePieceFiles) {
     if (!has(file.name)) continue;
     const bool known =
@@ -183,14 +190,14 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir) {
     if (!family.empty() && std::find(kWordPieceClasses.begin(), kWordPieceClasses.end(), family) ==
                                kWordPieceClasses.end())
       refuse(dir, "vocab.txt is for " + legible(family) + "Tokenizer");
-    return std::make_unique<WordPiece>(dir);
+    return wordpiece();
   }
   if (has("vocab.json") && has("merges.txt"))
     refuse(dir, "vocab.json and merges.txt are a byte-level BPE");
   if (has("sentencepiece.bpe.model"))
     refuse(dir, "sentencepiece.bpe.model is the vocabulary of another family");
   const std::string kind = tokenizer_json_model(dir);
-  if (kind == "WordPiece") return std::make_unique<WordPiece>(dir);
+  if (kind == "WordPiece") return wordpiece();
   if (kind == "Unigram")
     fail(kScope, dir,
          ": tokenizer.json holds a Unigram model, which is not built in; if the model came from a "

@@ -115,9 +115,9 @@ class LOCANT_API Tokenizer {
                    const EncodeOptions& options) const;
 };
 
-// The tokenizer of a model's folder: WordPiece from vocab.txt or tokenizer.json (BERT), SentencePiece
-// from spm.model (DeBERTa v2 and v3), tokenizer.model (Llama) or spiece.model (T5). Others are refused
-// by name: their ids come from Python's tokenizers.
+// The tokenizer of a model's folder: WordPiece from vocab.txt or tokenizer.json (BERT, MPNet),
+// SentencePiece from spm.model (DeBERTa v2 and v3), tokenizer.model (Llama) or spiece.model (T5).
+// Others are refused by name: their ids come from Python's tokenizers.
 LOCANT_API std::unique_ptr<Tokenizer> load_tokenizer(const std::string& dir);
 
 }  // namespace locant::inline v0

@@ -13,7 +13,8 @@ constexpr const char* kAdvice = "; make ids with Python's tokenizers";
 
 void require_type(const Config& file, const char* part, const std::string& type) {
   const std::string got = file.child(part).text("type");
-  if (got != type) file.reject(part, "is a " + legible(got) + ", but only " + type + " is known" + kAdvice);
+  if (got != type)
+    file.reject(part, "is a " + legible(got) + ", but only " + type + " is known" + kAdvice);
 }
 
 // "[CLS]:0 A:0 [SEP]:0" of a template's parts.
@@ -27,9 +28,14 @@ std::string template_text(const Config& processor, const char* key) {
   return out;
 }
 
-// [CLS] A [SEP] and [CLS] A [SEP] B [SEP], the second text and its [SEP] of type 1.
-void require_bert_template(const Config& file) {
+// [CLS] A [SEP] and [CLS] A [SEP] B [SEP], the second text and its [SEP] of type 1; or, as RoBERTa
+// has it, <s> A </s> </s> B </s>.
+void require_template(const Config& file, bool roberta) {
   const Config processor = file.child("post_processor");
+  if (roberta) {
+    static_cast<void>(processor.choice("type", {"RobertaProcessing"}));
+    return;
+  }
   if (processor.choice("type", {"TemplateProcessing", "BertProcessing"}) == "BertProcessing")
     return;
   const std::string single = template_text(processor, "single");
@@ -37,7 +43,8 @@ void require_bert_template(const Config& file) {
   const size_t a = single.find(":0 A:0 ");
   const std::string sep = a == single.npos ? "" : single.substr(a + 7);
   if (sep.size() < 3 || pair != single + " B:1 " + sep.substr(0, sep.size() - 1) + "1")
-    file.reject("post_processor", "must be [CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1, got " + legible(pair) + kAdvice);
+    file.reject("post_processor",
+                "must be [CLS]:0 A:0 [SEP]:0 B:1 [SEP]:1, got " + legible(pair) + kAdvice);
 }
 
 // By id. A vocab.txt with equal lines leaves ids without a piece: "".
@@ -62,12 +69,12 @@ std::string tokenizer_json_model(const std::string& dir) {
   return is_file(path) ? Config::read(path).child("model").text_or("type", "unnamed") : "";
 }
 
-WordPieceFile read_wordpiece_json(const std::string& dir) {
+WordPieceFile read_wordpiece_json(const std::string& dir, bool roberta) {
   const Config file = Config::read(join_path(dir, kFile));
   const Config model = file.child("model");
   require_type(file, "normalizer", "BertNormalizer");
   require_type(file, "pre_tokenizer", "BertPreTokenizer");
-  require_bert_template(file);
+  require_template(file, roberta);
   model.choice("continuing_subword_prefix", {"##"});
   model.integer("max_input_chars_per_word", 100, 100);
   const Config normalizer = file.child("normalizer");

@@ -1,5 +1,5 @@
 // tokenizer.json, which Hugging Face's `tokenizers` writes: of the many kinds of tokenizers that it
-// can hold, BERT's is read here.
+// can hold, BERT's and MPNet's are read here.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct WordPieceFile {
 std::string tokenizer_json_model(const std::string& dir);
 
 // Fails by name on every part that BERT's tokenizer does not have: another normalizer, another way
-// of putting [CLS] and [SEP] around texts.
-WordPieceFile read_wordpiece_json(const std::string& dir);
+// of putting [CLS] and [SEP] around texts; `roberta`: theirs must be <s> A </s> </s> B </s>.
+WordPieceFile read_wordpiece_json(const std::string& dir, bool roberta);
 
 }  // namespace locant::inline v0

@@ -43,13 +43,26 @@ std::vector<std::string> read_vocabulary(const std::string& path) {
   return pieces;
 }
 
+TokenNames names_of(WordPieceFamily family) {
+  if (family == WordPieceFamily::mpnet)
+    return {{"bos_token", "<s>"},    {"eos_token", "</s>"},  {"unk_token", "[UNK]"},
+            {"sep_token", "</s>"},   {"pad_token", "<pad>"}, {"cls_token", "<s>"},
+            {"mask_token", "<mask>"}};
+  return {{"unk_token", "[UNK]"},
+          {"sep_token", "[SEP]"},
+          {"pad_token", "[PAD]"},
+          {"cls_token", "[CLS]"},
+          {"mask_token", "[MASK]"}};
+}
+
 }  // namespace
 
-WordPiece::WordPiece(const std::string& dir) {
+WordPiece::WordPiece(const std::string& dir, WordPieceFamily family) {
+  const bool mpnet = family == WordPieceFamily::mpnet;
   const Config config = tokenizer_config(dir);
   const std::string lines = join_path(dir, "vocab.txt");
   WordPieceFile file = is_file(lines) ? WordPieceFile{.pieces = read_vocabulary(lines), .added = {}}
-                                      : read_wordpiece_json(dir);
+                                      : read_wordpiece_json(dir, mpnet);
   lower_case_ = config.flag_or("do_lower_case", file.lower_case);
   strip_accents_ = config.flag_or(
       "strip_accents", lower_case_ == file.lower_case ? file.strip_accents : lower_case_);
@@ -67,16 +80,12 @@ WordPiece::WordPiece(const std::string& dir) {
     for (const Character& character : normalized(token, 0)) append_utf8(character.code, text);
     return text == token;
   };
-  special_ = read_special_tokens(dir, file.added, vocabulary_size(),
-                                 {{"unk_token", "[UNK]"},
-                                  {"sep_token", "[SEP]"},
-                                  {"pad_token", "[PAD]"},
-                                  {"cls_token", "[CLS]"},
-                                  {"mask_token", "[MASK]"}},
-                                 find, unchanged);
+  special_ =
+      read_special_tokens(dir, file.added, vocabulary_size(), names_of(family), find, unchanged);
   require(special_.unk < vocabulary_size(), "tokenizer", dir, ": the vocabulary has no token ",
           piece(special_.unk), " for unknown words");
   frame_ = {{special_.cls}, {special_.sep}, {}, {special_.sep}};
+  if (mpnet) frame_.before_pair = {special_.sep};
 }
 
 void WordPiece::set_vocabulary(std::vector<std::string> pieces) {

@@ -1,7 +1,8 @@
-// BERT's tokenizer. Text is cleaned, ideographs become words of their own, accents go and case
-// falls (if the folder says so); words are cut at white space and punctuation. A word is then read
-// greedily: the longest piece of the vocabulary that it begins with, then the longest "##piece"
-// that follows. A word that cannot be read to its end, or has more than 100 characters, is [UNK].
+// BERT's tokenizer, and MPNet's. Text is cleaned, ideographs become words of their own, accents go
+// and case falls (if the folder says so); words are cut at white space and punctuation. A word is
+// then read greedily: the longest piece of the vocabulary that it begins with, then the longest
+// "##piece" that follows. A word that cannot be read to its end, or has more than 100 characters,
+// is [UNK].
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,14 @@
 
 namespace locant::inline v0 {
 
+// Whose special tokens: [CLS] A [SEP] B [SEP], or <s> A </s> </s> B </s>.
+enum class WordPieceFamily : uint8_t { bert, mpnet };
+
 class WordPiece final : public Tokenizer {
  public:
   // vocab.txt, or tokenizer.json if there is none; and of tokenizer_config.json do_lower_case,
   // strip_accents, tokenize_chinese_chars.
-  explicit WordPiece(const std::string& dir);
+  WordPiece(const std::string& dir, WordPieceFamily family);
 
   const char* name() const override { return "wordpiece"; }
 

@@ -95,7 +95,7 @@ def test_a_forked_child_runs_the_model_of_its_parent(folder):
         f"model = locant.load({str(folder)!r})\n"
         "locant.set_num_threads(3)\n"
         "torch.randn(300, 300) @ torch.randn(300, 300)\n"
-        "run = lambda: next(iter(model([[1, 2, 3], [4]]).values()))\n"
+        "run = lambda: next(iter(model([[1, 2, 3], [4, 5, 6]]).values()))\n"
         "want = numpy.asarray(run())\n"
         "pids = []\n"
         "for _ in range(3):\n"

@@ -148,6 +148,28 @@ def test_wordpiece_pairs_and_truncation(real_bert):
             assert mine["cut"] == len(whole["ids"]) - len(mine["ids"])
 
 
+@pytest.mark.parametrize("saved", [False, True], ids=["vocab.txt", "tokenizer.json"])
+def test_mpnet_is_wordpiece_with_roberta_s_special_tokens(wordpiece, tmp_path, saved):
+    pieces = (wordpiece / "vocab.txt").read_text().split("\n")[:-1]
+    vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
+    (tmp_path / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
+    write_config(tmp_path, tokenizer_class="MPNetTokenizer")
+    peer = pytest.importorskip("transformers").MPNetTokenizer.from_pretrained(tmp_path)
+    if saved:
+        (tmp_path / "vocab.txt").unlink()
+        peer.save_pretrained(tmp_path)
+        assert not (tmp_path / "vocab.txt").exists()
+    texts = [*all_texts(), "the <mask> is lazy", "a<mask>b</s>", "[MASK] <s>"]
+    ours = tokens(tmp_path, texts)
+    assert_equal_ids(texts, ours, peer(texts)["input_ids"])
+    assert ours[0]["ids"][0] == vocabulary.index("<s>")
+    pairs = pairs_of(texts)
+    first, second = map(list, zip(*pairs, strict=True))
+    assert_equal_ids(pairs, tokens(tmp_path, pairs), peer(first, second)["input_ids"])
+    cut = peer(first, second, truncation="longest_first", max_length=9)
+    assert_equal_ids(pairs, tokens(tmp_path, pairs, "--max-length", 9), cut["input_ids"])
+
+
 def test_byte_ranges_are_hugging_face_s_offsets(real_bert):
     peer, texts = hugging_face_bert(real_bert), all_texts()
     theirs = peer(texts, return_offsets_mapping=True, truncation=False, padding=False)

@@ -284,6 +284,16 @@ void compare(const Call& c, const std::string& isa, const char* what,
                                  std::to_string(tolerance) + ": " + describe(c, isa));
 }
 
+// An angle is a position times a frequency: beyond 2^30 the reference's own, in float64, is a
+// matter of taste to float32's precision. Such calls must only agree to be calls.
+bool is_comparable(const Call& c) {
+  constexpr int64_t kFar = int64_t{1} << 30;
+  const auto near = [](int64_t start) { return start >= -kFar && start <= kFar; };
+  return near(c.options.q_start) && near(c.options.k_start) &&
+         std::all_of(c.sequences.begin(), c.sequences.end(),
+                     [&](const Sequence& s) { return near(s.q_start) && near(s.k_start); });
+}
+
 // All gradients of one call, one after another; NaN-free calls only.
 std::vector<double> gradients(Call& c, const View& dout) {
   const View dq = like(c.memory, c.q, c.out_dtype), dk = like(c.memory, c.k, c.out_dtype),
@@ -312,6 +322,7 @@ void run(Call& c) {
     return;
   }
   if (c.out.size() == 0) return;  // nothing is asked of the encoding then
+  const bool comparable = is_comparable(c);
   const Answer wanted = by_loops(c, attend_reference, DType::f64);
   Answer naive = wanted;
   if (c.dtype != DType::f64) naive = by_loops(c, attend_naive_f32, DType::f32);
@@ -324,6 +335,7 @@ void run(Call& c) {
   std::vector<double> scalar;
   for (const std::string& isa : isas) {
     expect(attend_on(isa).empty(), "refused on " + isa + " alone");
+    if (!comparable) continue;
     compare(c, isa, "out", values_of(c.out), wanted.out, out_error, rounding_of(c.out_dtype));
     compare(c, isa, "lse", values_of(c.lse), wanted.lse, lse_error, 0);
     std::vector<double> got;

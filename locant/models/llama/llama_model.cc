@@ -88,8 +88,7 @@ void LlamaModel::rotate(const Step& step, KvCache* cache, const View& qkv) const
 
 // k and v go into the cache. One that keeps keys as they came turns them on their way to the keys
 // that attention sees.
-void LlamaModel::remember(const Step& step, int64_t layer, KvCache& cache,
-                          const View& qkv) const {
+void LlamaModel::remember(const Step& step, int64_t layer, KvCache& cache, const View& qkv) const {
   const int64_t heads = info().heads, kv_heads = parts_.config.kv_heads;
   const int64_t dim = parts_.config.head_dim;
   const View k = heads_of(qkv, heads * dim, kv_heads, dim);
@@ -141,11 +140,10 @@ void LlamaModel::feed_forward(const LlamaLayer& layer, const View& context, cons
                               Workspace& work) const {
   const int64_t rows = x.shape[0], width = x.shape[1], inner = info().intermediate_size;
   const View y = work.y.take(rows, width), normed = work.normed.take(rows, width);
-  const View up = work.up.take(rows, inner), gate = work.gate.take(rows, inner);
+  const View gate = work.gate.take(rows, inner);
   layer.output.run(context, y, {.residual = x});
   layer.mlp_norm.run(y, normed);
-  layer.up.run(normed, up);
-  layer.gate.run(normed, gate, {.activation = layer.activation, .factor = up});
+  layer.gate.run(normed, gate, {.activation = layer.activation, .factor = &layer.up});
   layer.down.run(gate, x, {.residual = y});
 }
 

@@ -64,7 +64,7 @@ class LlamaModel final : public Model {
     void add(std::span<const int64_t> tokens, int64_t past, int64_t k_begin, int64_t kept);
   };
   struct Workspace {
-    FloatBuffer x, y, normed, qkv, context, up, gate, last, last_context, logits;
+    FloatBuffer x, y, normed, qkv, context, gate, last, last_context, logits;
   };
 
   Step prompts(const ModelInput& input) const;

@@ -82,15 +82,8 @@ void T5CrossAttention::run(const ConstView& x, std::span<const Sequence> sequenc
 void T5FeedForward::run(const ConstView& x, EncoderScratch& scratch, const View& y) const {
   const int64_t tokens = x.shape[0], inner = up.outputs();
   const View rows = normed(norm, x, scratch);
-  const View wide = scratch.wide.take((gate ? 2 : 1) * tokens, inner);
-  const View hidden = view(wide.at<float>(), {tokens, inner});
-  ConstView factor;
-  if (gate) {
-    const View gates = view(wide.at<float>(tokens), {tokens, inner});
-    gate.run(rows, gates);
-    factor = gates;
-  }
-  up.run(rows, hidden, {.activation = activation, .factor = factor});
+  const View hidden = scratch.wide.take(tokens, inner);
+  up.run(rows, hidden, {.activation = activation, .factor = gate ? &gate : nullptr});
   down.run(hidden, y, {.residual = x});
 }
 
