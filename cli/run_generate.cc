@@ -32,6 +32,7 @@ class Printer {
   // if it and they are one text.
   void begin(size_t number, const std::vector<int64_t>& prompt) {
     count_ = 0;
+    last_ = 0;
     if (!decode_) {
       fmt::print("sequence {} ({} tokens): ", number, prompt.size());
     } else {
@@ -83,8 +84,8 @@ class Printer {
   const TextStream::Decode& decode_;
   const bool several_, encoder_;
   std::optional<TextStream> text_;
-  char last_ = 0;
-  int64_t count_ = 0;
+  char last_ = 0;      // that was written of this text
+  int64_t count_ = 0;  // of its new tokens
 };
 
 // Tokens and time of the prompts, up to the first new token, and of those after it.

@@ -56,6 +56,16 @@ std::vector<uint32_t> one_key(uint32_t value) {
   return units;
 }
 
+// As Darts makes it of "ac" and "bc", where both are replaced by one string: the end is shared.
+std::vector<uint32_t> two_keys_with_one_end() {
+  std::vector<uint32_t> units(1024, 1u << 31);
+  units[0] = 256u << 10;
+  for (const uint32_t c : {'a', 'b'}) units[256 ^ c] = (256u ^ c ^ 512u) << 10 | c;
+  units[512 ^ 'c'] = (512u ^ 'c' ^ 768u) << 10 | 1u << 8 | 'c';
+  units[768] = 1u << 31;
+  return units;
+}
+
 TEST(UntrustedVocabularies, TablesOfNormalisationsThatLeadAstray) {
   const std::string begin = ": its table of normalisations ";
   const std::string strings("b\0", 2);
@@ -71,14 +81,15 @@ TEST(UntrustedVocabularies, TablesOfNormalisationsThatLeadAstray) {
             begin + "is not UTF-8 at byte 0");
   std::vector<uint32_t> circle = one_key(0);
   circle[256 ^ 'a'] = uint32_t{'a'} << 10 | 'a';  // its base is 256, as the root's
-  EXPECT_EQ(complaint_about(model_of(circle, strings)), begin + "is no tree");
+  EXPECT_EQ(complaint_about(model_of(circle, strings)), begin + "leads back to where it came from");
   EXPECT_EQ(complaint_about(field(3, field(2, "abc"))), begin + "is too short");
   EXPECT_EQ(complaint_about(field(3, field(2, "\xff\xff\xff\x7f"))), begin + "has a wrong size");
   EXPECT_EQ(complaint_about("\x1a\x7f"),
             ": is no SentencePiece model: its fields do not follow one another");
   // A good table passes, and then SentencePiece misses the rest.
-  EXPECT_TRUE(
-      complaint_about(model_of(one_key(0), strings)).starts_with(": is no SentencePiece model: '"));
+  for (const auto& units : {one_key(0), two_keys_with_one_end()})
+    EXPECT_TRUE(
+        complaint_about(model_of(units, strings)).starts_with(": is no SentencePiece model: '"));
 }
 
 // A piece of no bytes ends in an exception of the library's trie.

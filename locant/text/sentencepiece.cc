@@ -2,8 +2,8 @@
 
 #include <sentencepiece_processor.h>
 
-#include <algorithm>
 #include <exception>
+#include <set>
 
 #include "locant/core/error.h"
 #include "locant/io/file.h"
@@ -101,10 +101,11 @@ void SentencePiece::set_special_tokens(const std::string& dir) {
 // <extra_id_0>, the last id, <extra_id_1>, ...: behind the vocabulary, unless files number them.
 void SentencePiece::add_sentinels(const Config& config) {
   const int64_t count = config.integer_or("extra_ids", 100, 0, 1 << 16);
+  std::set<std::string> numbered;
+  for (const AddedToken& token : special_.added) numbered.insert(token.content);
   for (int64_t n = 0; n < count; ++n) {
     const std::string content = "<extra_id_" + std::to_string(n) + ">";
-    if (std::none_of(special_.added.begin(), special_.added.end(),
-                     [&](const AddedToken& token) { return token.content == content; }))
+    if (!numbered.contains(content))
       special_.added.push_back({.content = content, .id = vocabulary_size() + count - 1 - n});
   }
 }

@@ -5,6 +5,7 @@
 // where the trie's values are places in the strings.
 #include "locant/text/sentencepiece_model.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -88,28 +89,38 @@ class Trie {
   }
 
   // What is wrong, or null: every walk must end, stay inside, meet few keys and find a string.
+  // Equal ends of keys are shared, so several units may lead to one.
   const char* mistake(std::string_view strings) const {
     // SentencePiece has room for so many keys that begin at one place of a text.
-    constexpr int kMostKeys = 32;
+    constexpr int kMostKeys = 32, kNew = -2, kOpen = -1;
     if (units_.empty()) return "has no units";
     const std::vector<std::vector<size_t>> children = units_by_base();
-    std::vector<bool> reached(units_.size());
-    std::vector<std::pair<size_t, int>> open = {{0, 0}};  // unit, keys that end on the way there
+    // By unit: the most keys that end there and on one way further.
+    std::vector<int> keys(units_.size(), kNew);
+    std::vector<std::pair<size_t, size_t>> open = {{0, 0}};  // units on the way, their next child
     while (!open.empty()) {
-      auto [unit, keys] = open.back();
-      open.pop_back();
-      if (reached[unit]) return "is no tree";
-      reached[unit] = true;
+      auto& [unit, next] = open.back();
       const size_t base = base_of(unit);
-      if ((base | 0xff) >= units_.size()) return "leads outside of itself";
-      if (unit != 0 && ends_a_key(unit)) {
+      const bool ends = unit != 0 && ends_a_key(unit);
+      if (keys[unit] == kNew) {
+        keys[unit] = kOpen;
+        if ((base | 0xff) >= units_.size()) return "leads outside of itself";
         const uint32_t value = units_[base] & 0x7fffffffu;
-        if (value >= strings.size()) return "has a value outside of the strings";
-        if ((static_cast<unsigned char>(strings[value]) & 0xc0) == 0x80)
+        if (ends && value >= strings.size()) return "has a value outside of the strings";
+        if (ends && (static_cast<unsigned char>(strings[value]) & 0xc0) == 0x80)
           return "has a value inside of a character";
-        if (++keys > kMostKeys) return "has more than 32 keys that begin with each other";
       }
-      for (const size_t child : children[base]) open.emplace_back(child, keys);
+      if (next < children[base].size()) {
+        const size_t child = children[base][next++];
+        if (keys[child] == kOpen) return "leads back to where it came from";
+        if (keys[child] == kNew) open.emplace_back(child, 0);
+        continue;
+      }
+      int most = 0;
+      for (const size_t child : children[base]) most = std::max(most, keys[child]);
+      keys[unit] = most + (ends ? 1 : 0);
+      if (keys[unit] > kMostKeys) return "has more than 32 keys that begin with each other";
+      open.pop_back();
     }
     return nullptr;
   }

@@ -45,8 +45,8 @@ void bind_text_stream(nb::module_& module) {
                 std::move(before));
           },
           nb::arg("decode"), nb::arg("before"))
-      .def("add", &TextStream::add, nb::arg("token"), "What is certain by now and new.")
-      .def("end", &TextStream::end, "The rest of the text.");
+      .def("add", &TextStream::add, nb::arg("token"), "What of the text is certain by now and new.")
+      .def("end", &TextStream::end, "What is left when no more tokens come.");
 }
 
 }  // namespace

@@ -175,6 +175,23 @@ def test_next_tokens_of_a_text(words, theirs):
     assert shown == f"text 0 ({len(ids)} tokens): next {words.id_to_piece(best[0])} {p[best[0]]:.4f}\n"
 
 
+def test_the_demo_shows_what_the_model_says(words, theirs, ours, capsys):
+    from locant import demo_text
+
+    ids = [1, *words.encode("import os")]
+    with torch.no_grad():
+        p = torch.softmax(theirs(torch.tensor([ids])).logits[0, -1].double(), 0)
+    best = p.argsort(descending=True)[:3].tolist()
+    guesses = demo_text.guesses_after(ours, "import os")
+    assert [text for text, _ in guesses] == [words.decode([*ids, i])[len("import os") :] for i in best]
+    np.testing.assert_allclose([x for _, x in guesses], p[best], atol=1e-5)
+    demo_text.print_text(SHIPPED, "import os")
+    text = "import os" + ours.generate("import os", max_new_tokens=80, **demo_text.DRAWS)
+    shown = capsys.readouterr().out
+    assert "".join(f"  │ {line}\n" for line in text.rstrip("\n").split("\n")) in shown
+    assert f"{guesses[0][0]!r} {guesses[0][1]:.1%}" in shown
+
+
 def test_info_and_tokens_know_the_folder(words):
     shown = run_command("info", SHIPPED, "--model").stdout
     assert "LlamaForCausalLM (llama)" in shown and "head          causal_lm" in shown
@@ -217,6 +234,7 @@ def test_t5_goes_from_text_to_text(t5):
     assert lines == [{"ids": ids, "text": text} for ids, text in expected]
     done = run_command("run", folder, "--text", texts[0], "--generate", 20)
     assert done.stdout == expected[0][1] + "\n"
+    assert "a t5 model answers texts with --generate N" in complaint(folder, "--text", "a")
 
 
 def test_other_tokenizers_generate_too(tmp_path):

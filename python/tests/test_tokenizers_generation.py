@@ -163,6 +163,9 @@ def test_t5_ids_are_those_of_transformers_4(t5):
     folder, _ = t5
     write_config(folder, tokenizer_class="T5Tokenizer", extra_ids=100)
     texts = [*all_texts(), "a <extra_id_0> b <extra_id_99> c"]
+    # Behind a </s> in the text that class puts no other; T5TokenizerFast does, and transformers 5.
+    texts = [text for text in texts if not text.rstrip().endswith("</s>")]
+    assert len(texts) > 630
     theirs = older_ids(folder, "T5Tokenizer", [(text, None) for text in texts])
     assert_equal_ids(texts, tokens(folder, texts), [ids for ids, _ in theirs])
 

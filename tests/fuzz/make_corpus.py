@@ -188,6 +188,9 @@ def tokenizers():
     folder("json", 1, {}, "Hello wör [MASK]", json.dumps(whole))
     folder("json-bert", 1, {}, "你", json.dumps({**whole, "post_processor": {"type": "BertProcessing"}}))
     folder("unigram", 2, {}, "hello AÄ [SEP] world", unigram)
+    llama = {"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "legacy": False}
+    folder("llama", 3, llama, "hello <s> A\n  world", unigram)
+    folder("t5", 4, {"tokenizer_class": "T5Tokenizer", "extra_ids": 3}, "a <extra_id_1> b", unigram)
     folder("unigram-named", 2, {"tokenizer_class": "DebertaV2Tokenizer", "unk_token": "<unk>"}, "a", unigram)
 
 
