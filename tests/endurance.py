@@ -148,6 +148,7 @@ def main():
     parser.add_argument("minutes", type=float)
     parser.add_argument("--calls", type=int, default=1_000_000, help="at least so many small calls")
     options = parser.parse_args()
+    hf.utils.logging.disable_progress_bar()
     locant.set_num_threads(2)
     failed = False
     with tempfile.TemporaryDirectory() as folder:
