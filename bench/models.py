@@ -4,7 +4,7 @@
 DeBERTa-v3-base, BERT-base, T5-base's encoder, XLNet-base and a Llama of 135 million parameters
 (prompts, and new tokens one by one), with random weights of the real size. One worker process per
 contender; rounds alternate; only one process works at a time; the minimum of all calls counts.
-Compare ratios within a run, not times between runs. Checkpoints and exported models (12 GB) stay in
+Compare ratios within a run, not times between runs. Checkpoints and exported models (14 GB) stay in
 build/bench-cache/models.
 
   bench/models.py                                       everything: time, loading, memory

@@ -24,10 +24,10 @@ model = transformers.DebertaV2ForSequenceClassification(
     )
 )  # fmt: skip
 print(locant.patch(model))
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-def batch(size=32, length=10):
+def batch(size=32, length=24):
     """Texts with the words 1 and 2 somewhere; label 1: the word 1 comes first."""
     ids = torch.randint(3, 100, (size, length))
     places = torch.rand(size, length).argsort(dim=1)[:, :2]
