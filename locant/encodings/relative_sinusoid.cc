@@ -70,9 +70,10 @@ RelativeSinusoid::RelativeSinusoid(std::string scope, int64_t heads, int64_t hea
 // happens to end, which other sequences of the batch decide.
 Problem::Offsets RelativeSinusoid::clamped(const Problem::Offsets& offsets) const {
   const auto [first, last] = reach_;
-  const Problem::Offsets out{std::max(std::clamp(offsets.first, first, last) - 1, first),
-                             std::min(std::clamp(offsets.last, first, last) + 1, last)};
-  require(out.last - out.first < kMaxRows, scope_, "offsets from ", out.first, " to ", out.last,
+  const Problem::Offsets met{std::clamp(offsets.first, first, last),
+                             std::clamp(offsets.last, first, last)};
+  const Problem::Offsets out{std::max(met.first - 1, first), std::min(met.last + 1, last)};
+  require(out.last - out.first < kMaxRows, scope_, "offsets from ", met.first, " to ", met.last,
           " need a table of more than ", kMaxRows, " rows; set clamp_len or a window");
   return out;
 }
