@@ -27,7 +27,7 @@ print(locant.patch(model))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
 
-def batch(size=32, length=24):
+def batch(size=64, length=8):
     """Texts with the words 1 and 2 somewhere; label 1: the word 1 comes first."""
     ids = torch.randint(3, 100, (size, length))
     places = torch.rand(size, length).argsort(dim=1)[:, :2]

@@ -8,6 +8,7 @@
 
 #include "locant/encodings/registry.h"
 #include "locant/layers/attend.h"
+#include "tests/every_encoding.h"
 
 namespace locant {
 namespace {
@@ -65,13 +66,7 @@ TEST_P(Decode, SplitKeysGiveTheReferencesResult) {
   }
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> out;
-  for (const EncodingEntry& entry : encodings()) out.push_back(entry.name);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(Encodings, Decode, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Encodings, Decode, testing::ValuesIn(every_encoding()),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "locant/kernels/isa.h"
 #include "locant/layers/attend_backward.h"
 #include "tests/attention_case.h"
+#include "tests/every_encoding.h"
 #include "tests/stored_tensor.h"
 
 namespace locant {
@@ -27,13 +28,7 @@ TEST_P(GradientsOf, EqualDifferencesOfTheReference) {
                                  << "\n  repeat: " << result.command;
 }
 
-std::vector<std::string> names() {
-  std::vector<std::string> out;
-  for (const EncodingEntry& entry : encodings()) out.push_back(entry.name);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(Registry, GradientsOf, testing::ValuesIn(names()),
+INSTANTIATE_TEST_SUITE_P(Registry, GradientsOf, testing::ValuesIn(every_encoding()),
                          [](const auto& name) { return name.param; });
 
 // A call with its gradients' tensors.

@@ -10,6 +10,7 @@
 
 #include "locant/encodings/registry.h"
 #include "locant/layers/attend.h"
+#include "tests/every_encoding.h"
 #include "tests/stored_tensor.h"
 
 namespace locant {
@@ -92,13 +93,7 @@ TEST_P(HeadsOf, MayChangePlaces) {
   }
 }
 
-std::vector<std::string> all_names() {
-  std::vector<std::string> out;
-  for (const EncodingEntry& entry : encodings()) out.push_back(entry.name);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, HeadsOf, testing::ValuesIn(all_names()),
+INSTANTIATE_TEST_SUITE_P(All, HeadsOf, testing::ValuesIn(every_encoding()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "locant/kernels/isa.h"
+#include "tests/every_encoding.h"
 
 namespace locant {
 namespace {
@@ -26,13 +27,7 @@ TEST_P(UlpOf, IsThatOfPlainLoopsOnEveryIsa) {
   }
 }
 
-std::vector<std::string> all_names() {
-  std::vector<std::string> out;
-  for (const EncodingEntry& entry : encodings()) out.push_back(entry.name);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, UlpOf, testing::ValuesIn(all_names()),
+INSTANTIATE_TEST_SUITE_P(All, UlpOf, testing::ValuesIn(every_encoding()),
                          [](const auto& one) { return one.param; });
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "locant/io/file.h"
 #include "locant/kernels/rows.h"
 #include "locant/layers/embedding.h"
+#include "locant/models/named.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -156,12 +157,7 @@ Activation activation_of(const Config& config, const char* key, const std::strin
 }
 
 Activation activation_named(const std::string& name, const Config& config, const char* key) {
-  std::string known;
-  for (const auto& [word, activation] : kActivations) {
-    if (name == word) return activation;
-    known += (known.empty() ? "" : ", ") + std::string(word);
-  }
-  config.reject(key, "is " + shown(name) + ", but known are " + known);
+  return named(config, key, name, kActivations);
 }
 
 }  // namespace locant::inline v0

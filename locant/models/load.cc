@@ -9,6 +9,7 @@
 #include "locant/models/llama/llama.h"
 #include "locant/models/model.h"
 #include "locant/models/mpnet/mpnet.h"
+#include "locant/models/named.h"
 #include "locant/models/t5/t5.h"
 #include "locant/models/transformer_xl/transformer_xl.h"
 #include "locant/models/xlnet/xlnet.h"
@@ -49,22 +50,12 @@ constexpr std::pair<const char*, Build> kFamilies[] = {
     {"locant", build_llama},
 };
 
-Build family_of(const Config& config) {
-  const std::string type = config.text("model_type");
-  std::string known;
-  for (const auto& [name, build] : kFamilies) {
-    if (type == name) return build;
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  }
-  config.reject("model_type", "is " + shown(type) + ", but known are " + known);
-}
-
 }  // namespace
 
 std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& options) {
   require_folder("load", dir);
   const Config config = Config::read(join_path(dir, "config.json"));
-  const Build build = family_of(config);
+  const Build build = named(config, "model_type", config.text("model_type"), kFamilies);
   const Weights weights = Weights::open(dir);
   weights.ignore("position_ids");
   weights.ignore("rotary_emb.inv_freq");

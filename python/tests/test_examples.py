@@ -76,9 +76,9 @@ def test_fine_tuning_makes_the_loss_fall():
     printed = run_python("finetune_deberta.py", 60)
     assert "2 attention modules, family DeBERTa v2/v3" in printed
     losses = [float(x) for x in re.findall(r"loss ([\d.]+)", printed)]
-    assert len(losses) == 6 and losses[-1] < losses[0] - 0.05, printed
+    assert len(losses) == 6 and losses[-1] < 0.3 * losses[0], printed
     right, calls = map(int, re.search(r"right on (\d+) % .*; (\d+) calls", printed).groups())
-    assert right > 54 and calls >= 122
+    assert right > 90 and calls >= 122
 
 
 FILLED = [text for text in TEXTS if text]  # empty lines are passed over

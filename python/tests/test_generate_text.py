@@ -155,7 +155,7 @@ def test_stop_tokens_end_a_text_and_are_no_part_of_it(words, expected, ours):
     first = new[: new.index(newline) + 1]
     done = run_command("run", SHIPPED, "--text", PROMPTS[0], "--generate", 40, "--stop", newline)
     assert done.stdout == words.decode([*ids, *first])
-    assert ours.generate(PROMPTS[0], max_new_tokens=40, stop=[newline]) + "" == done.stdout[len(PROMPTS[0]) :]
+    assert ours.generate(PROMPTS[0], max_new_tokens=40, stop=[newline]) == done.stdout[len(PROMPTS[0]) :]
     drawn = ours.generate(["def f(self):\n    return self.x\n"] * 60, temperature=1.0, seed=1)
     assert not any("</s>" in text for text in drawn)
 

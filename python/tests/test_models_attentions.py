@@ -73,7 +73,7 @@ def test_results_are_the_same_with_and_without(tmp_path):
     save(hf.BertModel, hf.BertConfig(**SMALL), tmp_path)
     ours = locant.load(tmp_path)
     ids, mask, types = random_batch(99, LENGTHS, types=2)
-    arguments = locant._models._Batch(ids, mask, types).arguments
+    arguments = locant._batch.Batch(ids, mask, types).arguments
     seen = ours._model.run(*arguments, None, None, False, False, {"attention_layer": 1})
     plain = ours._model.run(*arguments, None, None, False, False, {})
     for name, values in plain.items():

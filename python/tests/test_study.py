@@ -118,6 +118,7 @@ def test_cpp_generates_what_the_whole_text_gives(quick, name):
     ({"name": "shawl"}, "'shawl', but known are none, sinusoidal"),
     ({"max_distanse": 3}, "max_distanse is no field of shaw"),
     ({"max_distance": "far"}, "max_distance"),
+    ({"heads": 3}, "heads is 3, but the model has 2"),
     ({"max_distance": 7}, "encoding.0.keys"),  # the tensors have another number of rows
 ])
 def test_a_bad_position_encoding_is_refused_by_name(tmp_path, change, words):

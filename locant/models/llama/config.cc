@@ -70,7 +70,7 @@ LlamaConfig llama_config(const Config& config) {
   out.tied = config.flag_or("tie_word_embeddings", false);
   out.windows = windows_of(config, info);
   if (type == "locant") {
-    out.position = position_encoding_of(config);
+    out.position = position_encoding_of(config, info.heads, out.head_dim);
     info.encoding = out.position.name + ", as `locant list` has it";
     return out;
   }

@@ -1,9 +1,10 @@
 #include "locant/models/llama/position.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "locant/encodings/registry.h"
-#include "locant/io/file.h"
+#include "locant/models/named.h"
 #include "locant/models/sizes.h"
 
 namespace locant::inline v0 {
@@ -28,13 +29,9 @@ FieldValue value_of(const Config& config, const Field& field) {
 }
 
 const EncodingEntry& entry_of(const Config& settings) {
-  const std::string name = settings.text("name");
-  std::string known;
-  for (const EncodingEntry& entry : encodings()) {
-    if (entry.name == name) return entry;
-    known += (known.empty() ? "" : ", ") + entry.name;
-  }
-  settings.reject("name", "is " + shown(name) + ", but known are " + known);
+  std::vector<std::pair<std::string, const EncodingEntry*>> all;
+  for (const EncodingEntry& entry : encodings()) all.emplace_back(entry.name, &entry);
+  return *named(settings, "name", settings.text("name"), all);
 }
 
 bool has_parameters(const Encoding& encoding, const Source& source) {
@@ -45,7 +42,7 @@ bool has_parameters(const Encoding& encoding, const Source& source) {
 
 }  // namespace
 
-PositionEncoding position_encoding_of(const Config& config) {
+PositionEncoding position_encoding_of(const Config& config, int64_t heads, int64_t head_dim) {
   const Config settings = config.child("position_encoding");
   const EncodingEntry& entry = entry_of(settings);
   PositionEncoding out{.name = entry.name, .fields = {}};
@@ -59,6 +56,12 @@ PositionEncoding position_encoding_of(const Config& config) {
     out.fields[key] = value_of(settings, *field);
     if (const auto* number = std::get_if<int64_t>(&out.fields[key]))
       check_distances(settings, key, *number, layers, int64_t{1} << 26);
+  }
+  for (const auto& [key, size] : {std::pair("heads", heads), std::pair("head_dim", head_dim)}) {
+    const auto [field, missing] = out.fields.emplace(key, size);
+    if (!missing && field->second != FieldValue(size))
+      settings.reject(key, "is " + text_of(field->second) + ", but the model has " +
+                               std::to_string(size));
   }
   return out;
 }

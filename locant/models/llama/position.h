@@ -1,8 +1,8 @@
 // Llama's layers with any position encoding of the registry instead of RoPE: checkpoints of
 // model_type "locant", as the study of lengths writes them.
 //   config.json           "position_encoding": {"name": "shaw", its fields as `locant list` has them}
-//   model.safetensors     encoding.N.NAME: the parameter NAME of layer N's encoding; if layer 1 has
-//                         none of its own, that of layer 0 serves all
+//   model.safetensors     encoding.N.NAME: the parameter NAME of layer N's encoding; a layer that has
+//                         none of its own uses that of layer 0
 #pragma once
 
 #include <memory>
@@ -21,8 +21,9 @@ struct PositionEncoding {
   FieldValues fields;
 };
 
-// Fails by the file and the key if no encoding has that name, or it has no such field.
-PositionEncoding position_encoding_of(const Config& config);
+// Of a model with so many heads. Fails by the file and the key if no encoding has that name, or it has
+// no such field, or is for other heads.
+PositionEncoding position_encoding_of(const Config& config, int64_t heads, int64_t head_dim);
 
 // One encoding for each layer, with its parameters set; layers may share one.
 std::vector<std::shared_ptr<const Encoding>> build_encodings(const PositionEncoding& position,

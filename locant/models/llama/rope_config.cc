@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "locant/models/llama/config.h"
-#include "locant/io/file.h"
+#include "locant/models/named.h"
 #include "locant/models/sizes.h"
 
 namespace locant::inline v0 {
@@ -18,13 +18,7 @@ constexpr std::pair<const char*, const char*> kKinds[] = {
 
 std::string scaling_of(const Config& settings) {
   const char* key = settings.has("rope_type") ? "rope_type" : "type";
-  const std::string kind = settings.text_or(key, "default");
-  std::string known;
-  for (const auto& [theirs, ours] : kKinds) {
-    if (kind == theirs) return ours;
-    known += (known.empty() ? "" : ", ") + std::string(theirs);
-  }
-  settings.reject(key, "is " + shown(kind) + ", but known are " + known);
+  return named(settings, key, settings.text_or(key, "default"), kKinds);
 }
 
 }  // namespace
