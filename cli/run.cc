@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,11 @@ int parse_and_run(int argc, const char* const* argv) {
       "locant");
   app.set_version_flag("--version", "locant " LOCANT_VERSION);
   app.require_subcommand(0, 1);  // none at all prints the help
-  app.failure_message([](const CLI::App*, const CLI::Error& error) {
-    return fmt::format("locant: {} (see locant --help)\n", error.what());
+  app.failure_message([](const CLI::App* all, const CLI::Error& error) {
+    std::string command = "locant";
+    for (const CLI::App* chosen : all->get_subcommands())
+      command.append(" ").append(chosen->get_name());
+    return fmt::format("locant: {} (see {} --help)\n", error.what(), command);
   });
   app.footer("Exit code: 0 done, 1 a check failed, 2 wrong arguments.");
 

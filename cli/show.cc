@@ -1,5 +1,6 @@
 // locant show: what an encoding does, as a picture.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -83,13 +84,16 @@ std::vector<Figure> figures_of_attention(const ShowFlags& flags) {
 }
 
 int show(const ShowFlags& flags) {
+  const bool prints = flags.svg.empty() && flags.html.empty();
+  require(!prints || isatty(STDOUT_FILENO) == 0, "show",
+          "give --html FILE or --svg FILE; SVG goes to the output only where that is no terminal");
   const bool of_model = !flags.texts.empty() || !flags.ids.empty();
   const std::vector<Figure> figures =
       of_model ? figures_of_attention(flags) : figures_of_encodings(flags);
   const std::string title = of_model ? "locant: attention" : "locant: position encodings";
   if (!flags.svg.empty()) write(flags.svg, svg_text(figures));
   if (!flags.html.empty()) write(flags.html, html_text(title, figures));
-  if (flags.svg.empty() && flags.html.empty()) fmt::print("{}", svg_text(figures));
+  if (prints) fmt::print("{}", svg_text(figures));
   return 0;
 }
 

@@ -129,7 +129,8 @@ TEST(BadWeights, FoldersWithoutSafetensors) {
   EXPECT_EQ(complaint(folder.path()),
             begin + "has neither model.safetensors nor model.safetensors.index.json");
   EXPECT_EQ(complaint(folder / "none"),
-            "[weights] " + (folder / "none") + ": No such file or directory");
+            "[weights] " + (folder / "none") +
+                ": No such file or directory; give the folder that holds config.json");
   folder.write("pytorch_model.bin", "");
   EXPECT_EQ(complaint(folder.path()),
             begin +

@@ -48,9 +48,9 @@ bool is_file(const std::string& path) {
 
 void require_folder(std::string_view scope, const std::string& dir) {
   struct stat about {};
-  if (stat(dir.c_str(), &about) != 0) fail(scope, dir, ": ", std::strerror(errno));
-  require(S_ISDIR(about.st_mode), scope, dir,
-          ": is not a folder; give the folder that holds config.json");
+  const char* const wanted = "; give the folder that holds config.json";
+  if (stat(dir.c_str(), &about) != 0) fail(scope, dir, ": ", std::strerror(errno), wanted);
+  require(S_ISDIR(about.st_mode), scope, dir, ": is not a folder", wanted);
 }
 
 MappedFile::MappedFile(std::string_view scope, const std::string& path) {

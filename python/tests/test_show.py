@@ -3,6 +3,7 @@
 import base64
 import io
 import math
+import os
 import pathlib
 import re
 import struct
@@ -159,12 +160,22 @@ def test_words_in_another_order_get_the_same_weights():
         (["deberta", "--set", "position_buckets=0", "--set", "max_relative_positions=1000000"],
          "parameter 'pos_key' of deberta is too large to draw: (1, 2000000, 64)"),
         (["t5", "--svg", "no/such/folder/t5.svg"], "cannot write no/such/folder/t5.svg"),
-        ([], "names is required"),
+        ([], "names is required (see locant show --help)"),
     ],
 )
 def test_mistakes_are_told(arguments, words):
     run = run_command("show", *arguments)
     assert run.returncode == 2 and words in run.stderr and not run.stdout
+
+
+def test_a_terminal_is_spared_the_svg():
+    reader, terminal = os.openpty()
+    try:
+        run = run_command("show", "t5", stdout=terminal)
+    finally:
+        os.close(terminal)
+        os.close(reader)
+    assert run.returncode == 2 and "give --html FILE or --svg FILE" in run.stderr
 
 
 def test_many_heads_and_other_fields_can_be_drawn():

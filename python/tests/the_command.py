@@ -10,11 +10,11 @@ import locant
 PATH = pathlib.Path(locant.__file__).parents[2] / "cli" / "locant"
 
 
-def run_command(*arguments, text=None, timeout=None):
+def run_command(*arguments, text=None, timeout=None, stdout=subprocess.PIPE):
     """What the command printed, and its errors; skips where only the package is installed."""
     if not PATH.is_file():
         pytest.skip("the locant command is not beside the package")
     return subprocess.run(
-        [PATH, *map(str, arguments)], input=text, capture_output=True, text=True, check=False,
-        timeout=timeout,
+        [PATH, *map(str, arguments)], input=text, stdout=stdout, stderr=subprocess.PIPE, text=True,
+        check=False, timeout=timeout,
     )
