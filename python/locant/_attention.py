@@ -64,6 +64,7 @@ def _options(
     dropout=0.0,
     dropout_seed=0,
     tiling=None,
+    **unknown,
 ):
     """
     q (B, H, Lq, d), k (B, Hkv, Lk, d), v (B, Hkv, Lk, dv): any strides; Hkv divides H.
@@ -85,6 +86,9 @@ def _options(
                     pairs for the same seed, whatever the number of threads; lse is without it
     tiling          (rows, keys): sizes of the kernel's tiles, for tests
     """
+    for name in unknown:
+        known = ", ".join(_options.__kwdefaults__)
+        raise TypeError(f"[attention] unknown argument '{name}'; known here: {known}")
     return _locant.Options(
         lengths=integers(lengths, "lengths"),
         k_lengths=integers(k_lengths, "k_lengths"),
@@ -110,8 +114,10 @@ def _options(
 def _takes_options(function):
     """Puts the arguments that all functions here share into the signature and the documentation."""
     own = inspect.signature(function)
-    named = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    shared = list(inspect.signature(_options).parameters.values())
+    named, shared = (
+        [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for signature in (own, inspect.signature(_options))
+    )
     function.__signature__ = own.replace(parameters=sorted(named + shared, key=lambda p: p.kind))
     parts = (function.__doc__, _options.__doc__)
     function.__doc__ = "\n\n".join(inspect.cleandoc(part) for part in parts)

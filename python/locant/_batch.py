@@ -160,6 +160,10 @@ def integers(x, name, axes):
     if is_torch(x):
         x = x.detach().cpu().numpy()
     array = np.asarray(x)
+    if array.dtype.kind == "U":
+        raise ValueError(f"[model] {name} must be token ids, got a text: tokenize() gives them")
+    if array.ndim == 0 and axes == 1:
+        raise ValueError(f"[model] {name} must be a sequence, got {x!r}; give one as [ids]")
     if array.ndim != axes:
         shape = "(B, L)" if axes == 2 else "(L)"
         raise ValueError(f"[model] {name} must have shape {shape}, got {array.shape}")

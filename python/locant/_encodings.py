@@ -22,9 +22,11 @@ class Encoding:
 
     name = ""  # its word in the registry, in C++ and on the command line
 
-    def __init__(self, *, seed=0, **values):
+    def __init__(self, *unnamed, seed=0, **values):
         if not self.name:
             raise TypeError("locant.Encoding is a base: use one of locant.encodings()")
+        if unnamed:
+            raise TypeError(f"[{self.name}] arguments are given by name, got {unnamed[0]!r}")
         fields, arrays = {}, {}
         known_fields = {field["name"] for field in self._fields}
         for name, value in values.items():
@@ -42,7 +44,7 @@ class Encoding:
         shapes = {p["name"]: p["shape"] for p in self._bound.parameters()}
         for name in arrays:
             if name not in shapes:
-                known = ", ".join([*self._bound.fields(), *shapes])
+                known = ", ".join(dict.fromkeys([*self._bound.fields(), *shapes, "seed"]))
                 raise TypeError(f"[{self.name}] unknown argument '{name}'; known here: {known}")
         for name in shapes:
             given = arrays.get(name)
@@ -114,7 +116,8 @@ class Encoding:
                 f"Make a new {type(self).__name__}."
             )
         else:
-            raise AttributeError(f"{type(self).__name__} has no parameter '{name}'")
+            known = ", ".join(self._arrays) or "none"
+            raise AttributeError(f"[{self.name}] there is no parameter '{name}'; known: {known}")
 
     def __dir__(self):
         return [*super().__dir__(), *self._bound.fields(), *self._arrays]

@@ -59,14 +59,22 @@ def test_wrong_arguments_of_encodings_are_named():
         locant.Shaw(max_distance=0)
     with pytest.raises(TypeError, match=r"\[shaw\] unknown argument 'max_distnce'; .*keys"):
         locant.Shaw(max_distnce=3)
+    with pytest.raises(TypeError, match=r"\[shaw\] arguments are given by name, got 4"):
+        locant.Shaw(4, 16)
     with pytest.raises(ValueError, match=r"max_distance"):
         locant.Shaw(max_distance="far")
     with pytest.raises(ValueError, match=r"keys.*\(3, 8\)"):
         locant.Shaw(heads=2, head_dim=8, max_distance=5, keys=np.zeros((3, 8), np.float32))
     with pytest.raises(AttributeError, match="field 'heads' is fixed"):
         locant.Shaw().heads = 3
-    with pytest.raises(AttributeError, match="no parameter 'key'"):
+    with pytest.raises(AttributeError, match="no parameter 'key'; known: keys, values"):
         locant.Shaw().key = np.zeros((33, 64), np.float32)
+
+
+@pytest.mark.parametrize("function", [locant.attention, locant.reference, locant.materialized])
+def test_unknown_arguments_of_attention_are_named(rng, function):
+    with pytest.raises(TypeError, match=r"\[attention\] unknown argument 'casual'; .*causal"):
+        function(*tensors(rng), casual=True)
 
 
 # --- in the open ---------------------------------------------------------------------------------

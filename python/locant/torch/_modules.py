@@ -22,10 +22,12 @@ class Encoding(torch.nn.Module):
     _shared = frozenset()  # names that are a switch and a parameter
     _fields = {}
 
-    def __init__(self, *, dtype=None, **fields):
+    def __init__(self, *unnamed, dtype=None, **fields):
         super().__init__()
         if not self.name:
             raise TypeError("locant.torch.Encoding is a base: use one of locant.torch.encodings()")
+        if unnamed:
+            raise TypeError(f"[{self.name}] arguments are given by name, got {unnamed[0]!r}")
         bound = _locant.Encoding(self.name, fields, 0)
         self._fields = bound.fields()
         self._key = specification(self.name, self._fields)
