@@ -39,6 +39,7 @@ def calls(tmp_path_factory):
     """All attention calls of the peer: {case: [{"q_len", "qkv", "out", ...}, ...]}."""
     if not PEER.is_dir():
         pytest.skip(f"{PEER.name} is missing: ./run test installs it")
+    pytest.importorskip("torch")
     path = tmp_path_factory.mktemp("peer") / "results.npz"
     script = pathlib.Path(__file__).with_name("transformer_xl_peer.py")
     done = subprocess.run(
