@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,10 @@ struct BatchKindUnderTest {
   std::string name;
   std::function<Batch()> make;
 };
+
+void PrintTo(const BatchKindUnderTest& kind, std::ostream* out) {
+  *out << kind.name;
+}
 
 class Batches : public testing::TestWithParam<BatchKindUnderTest> {};
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <set>
 #include <string>
 #include <tuple>
@@ -19,6 +20,10 @@ namespace {
 struct MatrixPart {
   std::string encoding, isa;
 };
+
+void PrintTo(const MatrixPart& part, std::ostream* out) {
+  *out << part.encoding << " on " << part.isa;
+}
 
 std::vector<MatrixPart> matrix_parts() {
   std::vector<MatrixPart> out;

@@ -85,7 +85,7 @@ class Message {
 class Trie {
  public:
   explicit Trie(std::string_view bytes) : units_(bytes.size() / sizeof(uint32_t)) {
-    std::memcpy(units_.data(), bytes.data(), units_.size() * sizeof(uint32_t));
+    if (!units_.empty()) std::memcpy(units_.data(), bytes.data(), units_.size() * sizeof(uint32_t));
   }
 
   // What is wrong, or null: every walk must end, stay inside, meet few keys and find a string.
