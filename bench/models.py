@@ -35,6 +35,7 @@ CASES = ["deberta/1x16", "deberta/1x128", "deberta/8x128", "deberta/1x512", "deb
          f"deberta/{RAGGED}", "bert/1x128", "t5/1x512", "xlnet/1x512", "llama/1x2048",
          f"{DECODE}/1x128"]
 LOADED = ["deberta", "bert"]  # whose loading is measured
+LEAST_TURNS = 3  # of whoever is too slow for more, and of loading
 TOLERANCE = 1e-3  # of hidden states of order one, after 12 layers; of tokens: they are the same
 
 
@@ -75,16 +76,20 @@ class Bench:
     def time_shape(self, model: str, shape: str, workers: dict, record: Record) -> None:
         ready = [name for name in list(workers)
                  if self.prepare(model, shape, name, workers, record)]
-        for _ in range(self.args.rounds):
+        spent = dict.fromkeys(ready, 0.0)  # seconds
+        for turn in range(self.args.rounds):
             for name in list(ready):
+                if turn >= LEAST_TURNS and spent[name] >= self.args.seconds:
+                    continue
                 try:
-                    self.take_turn(name, shape, workers, record)
+                    spent[name] += self.take_turn(name, shape, workers, record)
                 except Died as died:
                     record.skipped[name] = str(died)
                     workers[name] = self.start(name, model)
                     ready.remove(name)
 
-    def take_turn(self, name: str, shape: str, workers: dict, record: Record) -> None:
+    def take_turn(self, name: str, shape: str, workers: dict, record: Record) -> float:
+        """-> seconds of all its calls."""
         others = [worker for other, worker in workers.items() if other != name]
         wait_until_quiet(workers.values())
         with self.quiet.watch(workers[name], others):
@@ -95,6 +100,7 @@ class Bench:
         record.ms[name] = min(record.ms.get(name, float("inf")), *answer["ms"])
         record.calls[name] = record.calls.get(name, 0) + len(answer["ms"])
         record.rate[name] = 1e3 * record.length / record.ms[name]  # tokens per second
+        return 1e-3 * sum(answer["ms"])
 
     def prepare(self, model: str, shape: str, name: str, workers: dict, record: Record) -> bool:
         """The first call, which compiles, and whether it gives what ours gave."""
@@ -140,7 +146,7 @@ class Bench:
         record.extra_mb[WEIGHTS] = weights
         for name in contenders:
             try:
-                for _ in range(self.args.rounds):
+                for _ in range(LEAST_TURNS):
                     self.load_once(name, model, shape, record)
             except Died as reason:
                 record.skipped[name] = str(reason)
@@ -183,7 +189,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--contenders", type=words, default=",".join(CONTENDERS))
     parser.add_argument("--threads", type=int, default=2, help="for everybody")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each contender and shape")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=8, help="turns of each contender")
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds of a first call")
     parser.add_argument("--no-time", action="store_true", help="loading and memory only")
     parser.add_argument("--no-load", action="store_true", help="time only")
