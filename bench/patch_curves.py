@@ -8,7 +8,7 @@ modulo 4, which the first token learns through attention.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import torch
@@ -94,7 +94,9 @@ def draw(theirs: list[float], ours: list[float]) -> str:
 
 
 def main() -> None:
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images/patch_losses.svg")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("svg", type=Path, nargs="?", default="docs/images/patch_losses.svg")
+    target = parser.parse_args().svg
     torch.set_num_threads(1)  # the model is small
     theirs, ours = train(False), train(True)
     target.write_text(draw(theirs, ours))
