@@ -52,7 +52,7 @@ class Batch:
                 self.wrap(rows[end - length : end])
                 for end, length in zip(ends, self.lengths, strict=True)
             ]
-        if (self.lengths == self.shape[1]).all():
+        if self.whole():
             return self.wrap(rows.reshape(*self.shape, *rows.shape[1:]))
         out = np.zeros((*self.shape, *rows.shape[1:]), rows.dtype)
         for n, (begin, length, end) in enumerate(

@@ -107,6 +107,8 @@ def test_wrong_fields_are_named():
         locant.torch.Shaw(max_distance=0)
     with pytest.raises(AttributeError, match="heads"):
         locant.torch.Shaw().heads = 3
+    with pytest.raises(TypeError, match=r"\[shaw\] arguments are given by name, got 4"):
+        locant.torch.Shaw(4, 16)
     with pytest.raises(TypeError, match="base"):
         locant.torch.Encoding()
 
