@@ -1,6 +1,9 @@
 // Encodings that add a number per head and offset: T5, ALiBi, KERPLE.
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/show/pictures.h"
 #include "cli/show/probe.h"
@@ -76,12 +79,17 @@ Figure draw_t5(const Request& request) {
 
   // Far buckets of a very long table are too narrow to see.
   const int64_t reach = std::min<int64_t>(farthest + farthest / 4, 2048);
+  std::vector<std::pair<double, std::string>> ends;
+  if (farthest <= reach) {
+    ends.emplace_back(-farthest, "max_distance");
+    if (flag(*encoding, "bidirectional")) ends.emplace_back(farthest, "");
+  }
   const LineChart by_offset{
       .title = "bucket by offset",
       .x_label = "offset pos(j) − pos(i)",
       .y_label = "bucket",
       .series = {{.x = range(-reach, reach), .y = biases_of(*buckets, 0, -reach, reach)}},
-      .marks = {{static_cast<double>(-farthest), "max_distance"}}};
+      .marks = ends};
   constexpr int64_t kFew = 12, kMany = 96;
   const NumberMatrix numbers{.title = "bucket of each pair, 12 tokens",
                              .x_label = "key j",
