@@ -92,11 +92,13 @@ struct Call {
 };
 
 constexpr DType kTypes[] = {DType::f32, DType::f64, DType::bf16, DType::f16};
+// Queries far from keys, but not by a million: Transformer-XL has a row for every distance between
+// the least and the largest, which takes a sanitizer's build minutes.
 constexpr int64_t kStarts[] = {0,
                                1,
                                -5,
                                300,
-                               1 << 20,
+                               1 << 13,
                                (1 << 24) + 1,
                                -(1 << 24) - 1,
                                int64_t{1} << 60,
