@@ -102,8 +102,9 @@ class LinearKernel {
   int64_t rows() const { return tile_.row_end - tile_.row_begin; }
   int64_t cols() const { return tile_.col_end - tile_.col_begin; }
 
-  // So few that reading W takes longer than the products.
-  bool few_rows() const { return rows() <= 8; }
+  // So many that each group of them can ask for a small part of the next panel. Otherwise a group
+  // asks for its own panel, some steps ahead.
+  bool many_rows() const { return rows() >= 10 * static_cast<int64_t>(kMaxRows); }
 
   void run_block(int64_t t, int64_t depth, float* block) {
     // Rows a power of two apart would meet in few sets of the first-level cache: a copy is dense.
@@ -120,15 +121,26 @@ class LinearKernel {
                last ? first.at(0, end_ < w_.panels() ? end_ : 0) : first.at(t + depth, begin_));
   }
 
-  // `next`: what is read after these panels.
+  // `after`: what is read after these panels.
   void run_panels(const Product& product, int64_t t, int64_t depth, const float* block,
-                  const float* next) {
-    for (int64_t p = begin_; p < end_; ++p)
+                  const float* after) {
+    for (int64_t p = begin_; p < end_; ++p) {
+      const float* next = p + 1 < end_ ? product.w.at(t, p + 1) : after;
       for (int64_t row = 0, n; row < rows(); row += n) {
         n = static_cast<int64_t>(NextRows(static_cast<size_t>(rows() - row)));
+        if (many_rows()) ask_for(next, depth * kP, row, n);
         multiply(product, row, static_cast<size_t>(n), p, t, static_cast<size_t>(depth),
-                 block + row * depth, p + 1 < end_ ? product.w.at(t, p + 1) : next);
+                 block + row * depth, next);
       }
+    }
+  }
+
+  // While rows row .. row + count pass, their share of the next panel comes from memory.
+  void ask_for(const float* next, int64_t size, int64_t row, int64_t count) const {
+    constexpr int64_t kLine = 64 / sizeof(float);
+    const int64_t end = size * (row + count) / rows();
+    for (int64_t e = size * row / rows() / kLine * kLine; e < end; e += kLine)
+      hwy::Prefetch(next + e);
   }
 
   // y[row .. row + count, panel p] = b (the first block), += x·Wᵀ, and what follows (the last).
@@ -149,10 +161,10 @@ class LinearKernel {
     const float *b = product.w.at(t, p), *init = first ? product.w.bias() + p * kP : c;
     const auto lda = static_cast<ptrdiff_t>(depth);
     WithRows(count, [&](auto rows) HWY_ATTR {
-      if (few_rows())
-        StreamPanel<rows>(depth, a, lda, b, next, init, first ? 0 : ldc, c, ldc);
-      else
+      if (many_rows())
         GemmPanel<rows>(depth, a, lda, b, init, first ? 0 : ldc, c, ldc);
+      else
+        StreamPanel<rows>(depth, a, lda, b, next, init, first ? 0 : ldc, c, ldc);
     });
     if (last && product.finished) finish(row, count, col, cols, c, ldc);
     if (!whole)
