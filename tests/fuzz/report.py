@@ -45,7 +45,7 @@ def coverage(build, targets):
         profiles.append(build / f"{target}.profraw")
         corpora = [build / "corpus" / target, HERE / "corpus" / target]
         subprocess.run(
-            [build / "tests/fuzz" / f"fuzz_{target}", "-runs=0", *corpora],
+            [build / "tests/fuzz" / f"fuzz_{target}", "-runs=0", "-report_slow_units=60", *corpora],
             env={**os.environ, "LLVM_PROFILE_FILE": str(profiles[-1])},
             check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
