@@ -315,6 +315,16 @@ void compare(const Call& c, const std::string& isa, const char* what,
                   std::to_string(tolerance) + ": " + describe(c, isa));
 }
 
+// At least the sum of all |q·k| of a score.
+double largest_product(const Call& c) {
+  double q = 0, k = 0;
+  for (const double value : values_of(c.q)) q = std::max(q, std::abs(value));
+  for (const double value : values_of(c.k)) k = std::max(k, std::abs(value));
+  const double dim = static_cast<double>(c.q.shape[3]);
+  const double usual = c.encoding->name() == "t5" ? 1 : 1 / std::sqrt(dim);
+  return q * k * dim * c.options.scale.value_or(usual);
+}
+
 // All gradients of one call, one after another; NaN-free calls only.
 std::vector<double> gradients(Call& c, const View& dout) {
   const View dq = like(c.memory, c.q, c.out_dtype), dk = like(c.memory, c.k, c.out_dtype),
@@ -349,11 +359,13 @@ void run(Call& c) {
   if (c.dtype != DType::f64) naive = by_loops(c, attend_naive_f32, DType::f32);
   const double out_error = worst_error(naive.out, wanted.out);
   const double lse_error = worst_error(naive.lse, wanted.lse);
-  // A score of 100 is rounded to a hundred units, and its weight errs by as much of itself. Those of
-  // xpos, with keys far ahead of queries, grow to 1e10.
-  const double unit = c.dtype == DType::f64 ? 0x1p-51 : 0x1p-22;
+  // A score of 100 is rounded to a hundred units, and its weight errs by as much of itself; so does
+  // one of 1 that is what remains of such products. Those of xpos, with keys far ahead of queries,
+  // grow to 1e10.
+  const double unit = c.dtype == DType::f64 ? 0x1p-51 : 0x1p-22, products = largest_product(c);
   std::vector<double> slack;
-  for (const double lse : wanted.lse) slack.push_back(std::isfinite(lse) ? unit * std::abs(lse) : 0);
+  for (const double lse : wanted.lse)
+    slack.push_back(unit * (products + (std::isfinite(lse) ? std::abs(lse) : 0)));
   const double most_slack = *std::max_element(slack.begin(), slack.end());
   const View dout = like(c.memory, c.out, c.out_dtype);
   Memory::for_each(dout, [&](const Extents& at) {
@@ -365,7 +377,7 @@ void run(Call& c) {
     if (!comparable) continue;
     compare(c, isa, "out", values_of(c.out), wanted.out, out_error, rounding_of(c.out_dtype),
             slack);
-    compare(c, isa, "lse", values_of(c.lse), wanted.lse, lse_error, 0);
+    compare(c, isa, "lse", values_of(c.lse), wanted.lse, lse_error, 0, slack);
     std::vector<double> got;
     complaint_of([&] { got = gradients(c, dout); });
     if (isa == isas.front()) scalar = got;
