@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument("--quick", action="store_true", help="tiny models, and checks, in a minute")
     parser.add_argument("--report", action="store_true", help="only report what there is")
-    parser.add_argument("--docs", type=Path, help="also put the tables into this page")
+    parser.add_argument("--docs", type=Path, help="also put tables and plots into this page")
     return parser.parse_args()
 
 

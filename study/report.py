@@ -274,10 +274,14 @@ def markdown(results: Results, plan: Plan) -> str:
 
 
 def fill_page(results: Results, path: Path, plan: Plan) -> None:
-    """Puts the tables between the page's markers."""
+    """Puts the tables between the page's markers, and beside the page the plots that it shows."""
     text = path.read_text()
     if BEGIN not in text or END not in text:
         raise SystemExit(f"{path} lacks the markers\n{BEGIN}\n{END}")
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
     path.write_text(f"{before}{BEGIN}\n{markdown(results, plan)}\n{END}{after}")
+    for name, svg in plots(results.rows, plan).items():
+        image = f"images/study_{name}.svg"
+        if f"({image})" in before + after:
+            (path.parent / image).write_text(svg)
