@@ -66,6 +66,7 @@ struct QuerySideGradient {
   T* w = nullptr;     // (rows of a tile, ldw)
   size_t ldw = 0;
   T* column_sums = nullptr;  // (ldw)
+  T* sums = nullptr;         // (ldw, square): scratch
 
   // max_rows, max_keys: of a tile.
   void build(const Strip<T>& of, const PackedTable<T>& packed, size_t depth,
@@ -81,6 +82,9 @@ struct QuerySideGradient {
     ldw = (strip.unit_steps ? std::min(strip.count, max_rows + max_keys) : strip.count) + kP;
     w = arena.take<T>(max_rows * ldw);
     column_sums = arena.take<T>(ldw);
+#if HWY_TARGET != HWY_SCALAR
+    sums = arena.take<T>(ldw * kSquare<T>);
+#endif
   }
 
   // x (panels, tile rows, panel);  dx (tile rows, width) or null
@@ -88,21 +92,50 @@ struct QuerySideGradient {
     const RowGroup& rows = tile.rows;
     const size_t lo = first_of(block, rows, rows.row + rows.count - 1);
     const size_t hi = last_of(block, rows, rows.row);
-    constexpr size_t kP = kPanel<T>;
-    for (size_t r = 0; r < rows.count; ++r) {
-      T* out = w + r * ldw;
-      std::fill_n(out, hi + 1 - lo, T(0));
-      UnshearRow(tile.d + r * tile.ldd + rows.panel_begin * kP,
-                 strip.rows + StripStart(block, rows.row + r, rows.panel_begin),
-                 rows.panel_end - rows.panel_begin, strip.unit_steps,
-                 out - static_cast<ptrdiff_t>(lo));
-    }
+    for (size_t r = 0; r < rows.count;) r += unshear(block, tile, r, lo, hi);
     if (dx != nullptr) add_to_rows(block, rows, lo, dx);
-    if (plus != nullptr) add_to_plus(rows.count, lo, hi + 1 - lo);
+    if (plus != nullptr) add_to_plus(block, rows, lo, hi + 1 - lo);
     add_to_table(block, rows, lo, hi, x);
   }
 
  private:
+  // W of one row or, where that is faster, of a few; returns how many. Numbers that no offset of a
+  // row has are zero as far as products read them: a group has kMaxRows rows, or table rows.
+  size_t unshear(const KeyBlock<T>& block, const Tile<T>& tile, size_t r, size_t lo,
+                 size_t hi) const {
+    constexpr size_t kP = kPanel<T>;
+    const RowGroup& rows = tile.rows;
+    const size_t start = StripStart(block, rows.row + r, rows.panel_begin);
+    const size_t keys = (rows.panel_end - rows.panel_begin) * kP;
+    const T* from = tile.d + r * tile.ldd + rows.panel_begin * kP;
+    const auto clear = [&](T* row, size_t first, size_t last) {
+      std::fill(row + (first > kMaxRows ? first - kMaxRows : 0), row + first, T(0));
+      std::fill(row + last + 1, row + std::min(last + 1 + kMaxRows, hi + 1 - lo), T(0));
+    };
+    const size_t first = static_cast<size_t>(strip.rows[start]) - lo;
+    const size_t last = static_cast<size_t>(strip.rows[start + keys - 1]) - lo;
+    T* out = w + r * ldw;
+    const Slope slope = strip.slope(start, start + keys - 1);
+    if (slope == Slope::linear) {
+      std::copy_n(from, keys, out + first);
+      clear(out, first, last);
+      return 1;
+    }
+#if HWY_TARGET != HWY_SCALAR
+    constexpr size_t kS = kSquare<T>;
+    if (slope == Slope::unit && r + kS <= rows.count) {
+      const size_t lowest = static_cast<size_t>(strip.rows[start - (kS - 1)]) - lo;
+      UnshearSquare(from, tile.ldd, strip.rows + start, keys, sums, out + lowest, ldw);
+      for (size_t n = 0; n < kS; ++n) clear(out + n * ldw, lowest, last);
+      return kS;
+    }
+#endif
+    std::fill_n(out, hi + 1 - lo, T(0));
+    UnshearRow(from, strip.rows + start, keys / kP, strip.unit_steps,
+               out - static_cast<ptrdiff_t>(lo));
+    return 1;
+  }
+
   // The table rows that one row of the tile touches, from the block's first.
   size_t first_of(const KeyBlock<T>& block, const RowGroup& rows, size_t row) const {
     return static_cast<size_t>(strip.rows[StripStart(block, row, rows.panel_begin)]);
@@ -124,10 +157,13 @@ struct QuerySideGradient {
     }
   }
 
-  void add_to_plus(size_t rows, size_t lo, size_t count) const {
+  void add_to_plus(const KeyBlock<T>& block, const RowGroup& rows, size_t lo, size_t count) const {
     std::fill_n(column_sums, count, T(0));
-    for (size_t r = 0; r < rows; ++r)
-      for (size_t c = 0; c < count; ++c) column_sums[c] += w[r * ldw + c];
+    for (size_t r = 0; r < rows.count; ++r) {
+      const size_t last = last_of(block, rows, rows.row + r) - lo;
+      for (size_t c = first_of(block, rows, rows.row + r) - lo; c <= last; ++c)
+        column_sums[c] += w[r * ldw + c];
+    }
     AddProduct<Read::rows>(1, count, column_sums, ldw,
                            table.row(strip.lo + static_cast<int64_t>(lo)), table.panel_stride(),
                            panels, plus, target.width);

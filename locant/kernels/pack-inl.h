@@ -17,6 +17,7 @@
 #include "locant/kernels/arena.h"
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/stored-inl.h"
+#include "locant/kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
@@ -55,32 +56,16 @@ HWY_INLINE void PrefetchRows(const T* row, int64_t stride, size_t count, size_t 
 
 #if HWY_TARGET != HWY_SCALAR
 
-// Transposes a square of 16-byte vectors: rows at `in`, times scale, become columns at `out`.
-template <class S>
-HWY_INLINE void TransposeSquare(const S* in, int64_t stride, float scale, float* out,
-                                size_t out_stride) {
-  const hn::Full128<float> d;
-  const auto factor = hn::Set(d, scale);
-  const auto r0 = hn::Mul(factor, LoadAs(d, in));
-  const auto r1 = hn::Mul(factor, LoadAs(d, in + stride));
-  const auto r2 = hn::Mul(factor, LoadAs(d, in + 2 * stride));
-  const auto r3 = hn::Mul(factor, LoadAs(d, in + 3 * stride));
-  const auto ab_lo = hn::InterleaveLower(d, r0, r1), ab_hi = hn::InterleaveUpper(d, r0, r1);
-  const auto cd_lo = hn::InterleaveLower(d, r2, r3), cd_hi = hn::InterleaveUpper(d, r2, r3);
-  hn::StoreU(hn::ConcatLowerLower(d, cd_lo, ab_lo), d, out);
-  hn::StoreU(hn::ConcatUpperUpper(d, cd_lo, ab_lo), d, out + out_stride);
-  hn::StoreU(hn::ConcatLowerLower(d, cd_hi, ab_hi), d, out + 2 * out_stride);
-  hn::StoreU(hn::ConcatUpperUpper(d, cd_hi, ab_hi), d, out + 3 * out_stride);
-}
-
-HWY_INLINE void TransposeSquare(const double* in, int64_t stride, double scale, double* out,
-                                size_t out_stride) {
-  const hn::Full128<double> d;
-  const auto factor = hn::Set(d, scale);
-  const auto r0 = hn::Mul(factor, hn::LoadU(d, in));
-  const auto r1 = hn::Mul(factor, hn::LoadU(d, in + stride));
-  hn::StoreU(hn::InterleaveLower(d, r0, r1), d, out);
-  hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, out + out_stride);
+// A square of 16-byte vectors: rows at `in`, times scale, become columns at `out`.
+template <class T, class S>
+HWY_INLINE void TransposeSquare(const S* in, int64_t stride, T scale, T* out, size_t out_stride) {
+  const SquareTag<T> d;
+  hn::Vec<SquareTag<T>> x[kSquare<T>];
+  Unroll<kSquare<T>>([&](auto r) HWY_ATTR {
+    x[r] = hn::Mul(hn::Set(d, scale), LoadAs(d, in + static_cast<int64_t>(r) * stride));
+  });
+  Transpose(x);
+  Unroll<kSquare<T>>([&](auto c) HWY_ATTR { hn::StoreU(x[c], d, out + c * out_stride); });
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
@@ -97,17 +82,17 @@ void PackColumns(const Matrix& m, int64_t begin, size_t count, size_t depth, T s
       size_t r = 0;
 #if HWY_TARGET != HWY_SCALAR
       if constexpr (kLoadable<S, T>) {
-        constexpr size_t kSquare = 16 / sizeof(T);
+        constexpr size_t kSide = kSquare<T>;
         if (m.col_stride == 1) {
-          for (; r + kSquare <= width; r += kSquare) {
+          for (; r + kSide <= width; r += kSide) {
             const S* in = m.row<S>(begin + static_cast<int64_t>(first + r));
-            PrefetchRows(in + 2 * static_cast<int64_t>(kSquare) * m.row_stride, m.row_stride,
-                         kSquare, depth);
+            PrefetchRows(in + 2 * static_cast<int64_t>(kSide) * m.row_stride, m.row_stride, kSide,
+                         depth);
             size_t t = 0;
-            for (; t + kSquare <= depth; t += kSquare)
+            for (; t + kSide <= depth; t += kSide)
               TransposeSquare(in + t, m.row_stride, scale, out + t * kP + r, kP);
             for (; t < depth; ++t)
-              for (size_t s = 0; s < kSquare; ++s)
+              for (size_t s = 0; s < kSide; ++s)
                 out[t * kP + r + s] =
                     scale *
                     static_cast<T>(

@@ -15,10 +15,12 @@
 #define LOCANT_KERNELS_SHEAR_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
 #include "locant/kernels/gemm-inl.h"
+#include "locant/kernels/transpose-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
@@ -149,6 +151,54 @@ HWY_INLINE void UnshearRow(const T* p, const Index<T>* strip, size_t panels, boo
   }
   flush();
 }
+
+#if HWY_TARGET != HWY_SCALAR
+
+// W[r, :] of kSquare neighbouring rows at once, where the strip rises by at most one per offset.
+// Rows are read one key further each, so that a column has one offset: squares are transposed,
+// columns are added to the table row of their offset, and squares of table rows transposed back.
+//   p (kSquare, ldp);  strip: at the first row's first offset, later rows begin one lower each;
+//   w (kSquare, ldw): at table row strip[1 - kSquare], written as far as strip[keys - 1] and, to
+//   fill a square, up to kSquare - 1 further;  sums (those table rows, kSquare): scratch
+template <class T>
+HWY_INLINE void UnshearSquare(const T* p, size_t ldp, const Index<T>* strip, size_t keys, T* sums,
+                              T* w, size_t ldw) {
+  const SquareTag<T> d;
+  constexpr size_t kS = kSquare<T>;
+  const Index<T> lo = strip[1 - static_cast<ptrdiff_t>(kS)];
+  const size_t rows = static_cast<size_t>(strip[keys - 1] - lo) + 1;
+  std::fill_n(sums, (rows + kS - 1) / kS * kS * kS, T(0));
+  const auto sums_at = [&](ptrdiff_t x) { return sums + static_cast<size_t>(strip[x] - lo) * kS; };
+  const size_t skewed = (keys - (kS - 1)) / kS * kS;  // offsets that all rows have, in squares
+  for (size_t r = 0; r < kS; ++r) {
+    const auto add = [&](size_t j) {
+      sums_at(static_cast<ptrdiff_t>(j) - static_cast<ptrdiff_t>(r))[r] += p[r * ldp + j];
+    };
+    for (size_t j = 0; j < r; ++j) add(j);
+    for (size_t j = skewed + r; j < keys; ++j) add(j);
+  }
+  hn::Vec<SquareTag<T>> x[kS];
+  const auto add_to = [&](T* to, hn::Vec<SquareTag<T>> y) HWY_ATTR {
+    hn::Store(hn::Add(hn::Load(d, to), y), d, to);
+  };
+  for (size_t at = 0; at < skewed; at += kS) {
+    Unroll<kS>([&](auto r) HWY_ATTR { x[r] = hn::LoadU(d, p + r * ldp + r + at); });
+    Transpose(x);
+    if (strip[at] == strip[at + kS - 1]) {
+      Unroll<kS - 1>([&](auto c) HWY_ATTR { x[0] = hn::Add(x[0], x[c + 1]); });
+      add_to(sums_at(static_cast<ptrdiff_t>(at)), x[0]);
+    } else {
+      Unroll<kS>([&](auto c) HWY_ATTR { add_to(sums_at(static_cast<ptrdiff_t>(at + c)), x[c]); });
+    }
+  }
+  for (size_t row = 0; row < rows; row += kS) {
+    Unroll<kS>([&](auto c) HWY_ATTR { x[c] = hn::Load(d, sums + (row + c) * kS); });
+    Transpose(x);
+    Unroll<kS>([&](auto r) HWY_ATTR { hn::StoreU(x[r], d, w + r * ldw + row); });
+  }
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
