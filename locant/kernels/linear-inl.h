@@ -62,6 +62,35 @@ HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t
   });
 }
 
+// The same for kPanels panels side by side, b_panel apart in memory and one after another in y.
+template <size_t kRows, size_t kPanels>
+HWY_INLINE void StreamPanels(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
+                             const float* HWY_RESTRICT b, size_t b_panel, const float* init,
+                             ptrdiff_t ld_init, float* c, ptrdiff_t ldc) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kN = kLanes<float>;
+  constexpr size_t kTiles = kRows * kPanels;
+  Vec<float> lo[kTiles], hi[kTiles];
+  Unroll<kTiles>([&](auto i) HWY_ATTR {
+    const float* from = init + static_cast<ptrdiff_t>(i / kPanels) * ld_init + i % kPanels * 2 * kN;
+    lo[i] = hn::LoadU(d, from);
+    hi[i] = hn::LoadU(d, from + kN);
+  });
+  for (size_t t = 0; t < depth; ++t, b += 2 * kN)
+    Unroll<kTiles>([&](auto i) HWY_ATTR {
+      const float* w = b + i % kPanels * b_panel;
+      const Vec<float> x =
+          hn::Set(d, a[static_cast<ptrdiff_t>(i / kPanels) * lda + static_cast<ptrdiff_t>(t)]);
+      lo[i] = hn::MulAdd(x, hn::Load(d, w), lo[i]);
+      hi[i] = hn::MulAdd(x, hn::Load(d, w + kN), hi[i]);
+    });
+  Unroll<kTiles>([&](auto i) HWY_ATTR {
+    float* to = c + static_cast<ptrdiff_t>(i / kPanels) * ldc + i % kPanels * 2 * kN;
+    hn::StoreU(lo[i], d, to);
+    hn::StoreU(hi[i], d, to + kN);
+  });
+}
+
 class LinearKernel {
  public:
   LinearKernel(const ConstView& x, const PackedMatrix& w, const LinearOptions& options,
@@ -124,7 +153,11 @@ class LinearKernel {
   // `after`: what is read after these panels.
   void run_panels(const Product& product, int64_t t, int64_t depth, const float* block,
                   const float* after) {
-    for (int64_t p = begin_; p < end_; ++p) {
+    int64_t p = begin_;
+    const int64_t together = panels_side_by_side(rows()), whole = std::min(end_, w_.rows() / kP);
+    for (; together > 1 && p + together <= whole; p += together)
+      multiply_side_by_side(product, p, t, static_cast<size_t>(depth), block);
+    for (; p < end_; ++p) {
       const float* next = p + 1 < end_ ? product.w.at(t, p + 1) : after;
       for (int64_t row = 0, n; row < rows(); row += n) {
         n = static_cast<int64_t>(NextRows(static_cast<size_t>(rows() - row)));
@@ -170,6 +203,34 @@ class LinearKernel {
     if (!whole)
       for (size_t r = 0; r < count; ++r)
         std::copy_n(c + r * kP, cols, y + static_cast<ptrdiff_t>(r) * ldy);
+  }
+
+  // The same for all of few rows and whole panels from p on.
+  void multiply_side_by_side(const Product& product, int64_t p, int64_t t, size_t depth,
+                             const float* a) {
+    const bool first = t == 0, last = t + static_cast<int64_t>(depth) == w_.depth();
+    const int64_t col = p * kP - tile_.col_begin;
+    const ptrdiff_t ldy = product.ldy;
+    float* c = product.y + col;
+    const float* init = first ? product.w.bias() + p * kP : c;
+    const auto run = [&](auto rows) HWY_ATTR {
+      StreamPanels<rows, panels_side_by_side(rows)>(depth, a, static_cast<ptrdiff_t>(depth),
+                                                    product.w.at(t, p), depth * kP, init,
+                                                    first ? 0 : ldy, c, ldy);
+    };
+    switch (rows()) {
+      case 1:
+        run(std::integral_constant<size_t, 1>{});
+        break;
+      case 2:
+        run(std::integral_constant<size_t, 2>{});
+        break;
+      default:
+        run(std::integral_constant<size_t, 3>{});
+    }
+    if (last && product.finished)
+      for (int64_t n = 0; n < panels_side_by_side(rows()); ++n, c += kP)
+        finish(0, static_cast<size_t>(rows()), col + n * kP, kP, c, ldy);
   }
 
   // c = activation(c)·factor + residual; row and col are the tile's.

@@ -74,7 +74,8 @@ Cut cut(int64_t rows, const PackedMatrix& w, bool factor) {
   out.rows = ceil_div(ceil_div(rows, down), kGroup) * kGroup;
   const int64_t across = std::max(
       ceil_div(w.panels() * w.panel(), factor ? kTileCols / 2 : kTileCols), ceil_div(items, down));
-  out.panels = std::max<int64_t>(1, ceil_div(w.panels(), across));
+  const int64_t together = panels_side_by_side(rows);
+  out.panels = std::max<int64_t>(1, ceil_div(ceil_div(w.panels(), across), together)) * together;
   return out;
 }
 
