@@ -193,14 +193,17 @@ class ForwardKernel {
   void add_thin_scores(const Rows<T>& q, const RowGroup& group) {
     WithLoadable<T>(k_stored_.dtype, [&](auto stored) HWY_ATTR {
       const auto* k = k_stored_.row<decltype(stored)>(sequence_.k_begin + key_begin_);
+      const size_t begin = group.panel_begin * kP;
+      const size_t keys = std::min(group.panel_end * kP, scores_.block().keys) - begin;
       for (size_t r = 0; r < group.count; ++r)
-        for (size_t p = group.panel_begin; p < group.panel_end; ++p) {
-          const PanelStart<T>& start = scores_.start(p - group.panel_begin);
-          ThinScores(q.row(r), depth_, scores_.block().k_scale,
-                     k + static_cast<int64_t>(p * kP) * k_stored_.row_stride, k_stored_.row_stride,
-                     std::min(kP, scores_.block().keys - p * kP),
-                     start.at + static_cast<ptrdiff_t>(r) * start.stride, s_ + r * lds_ + p * kP);
-        }
+        ForEachOfStreams(keys, [&](size_t n) HWY_ATTR {
+          const PanelStart<T>& start = scores_.start(n / kP);
+          const size_t j = begin + n;
+          s_[r * lds_ + j] =
+              start.at[static_cast<ptrdiff_t>(r) * start.stride + static_cast<ptrdiff_t>(n % kP)] +
+              scores_.block().k_scale *
+                  Dot(q.row(r), k + static_cast<int64_t>(j) * k_stored_.row_stride, depth_);
+        });
     });
   }
 

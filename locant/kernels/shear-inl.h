@@ -178,9 +178,8 @@ HWY_INLINE void UnshearSquare(const T* p, size_t ldp, const Index<T>* strip, siz
     for (size_t j = skewed + r; j < keys; ++j) add(j);
   }
   hn::Vec<SquareTag<T>> x[kS];
-  const auto add_to = [&](T* to, hn::Vec<SquareTag<T>> y) HWY_ATTR {
-    hn::Store(hn::Add(hn::Load(d, to), y), d, to);
-  };
+  const auto add_to = [&](T* to, hn::Vec<SquareTag<T>> y)
+                          HWY_ATTR { hn::Store(hn::Add(hn::Load(d, to), y), d, to); };
   for (size_t at = 0; at < skewed; at += kS) {
     Unroll<kS>([&](auto r) HWY_ATTR { x[r] = hn::LoadU(d, p + r * ldp + r + at); });
     Transpose(x);
