@@ -213,21 +213,12 @@ class LinearKernel {
     const ptrdiff_t ldy = product.ldy;
     float* c = product.y + col;
     const float* init = first ? product.w.bias() + p * kP : c;
-    const auto run = [&](auto rows) HWY_ATTR {
-      StreamPanels<rows, panels_side_by_side(rows)>(depth, a, static_cast<ptrdiff_t>(depth),
-                                                    product.w.at(t, p), depth * kP, init,
-                                                    first ? 0 : ldy, c, ldy);
-    };
-    switch (rows()) {
-      case 1:
-        run(std::integral_constant<size_t, 1>{});
-        break;
-      case 2:
-        run(std::integral_constant<size_t, 2>{});
-        break;
-      default:
-        run(std::integral_constant<size_t, 3>{});
-    }
+    WithRows(static_cast<size_t>(rows()), [&](auto rows) HWY_ATTR {
+      if constexpr (panels_side_by_side(rows) > 1)
+        StreamPanels<rows, panels_side_by_side(rows)>(depth, a, static_cast<ptrdiff_t>(depth),
+                                                      product.w.at(t, p), depth * kP, init,
+                                                      first ? 0 : ldy, c, ldy);
+    });
     if (last && product.finished)
       for (int64_t n = 0; n < panels_side_by_side(rows()); ++n, c += kP)
         finish(0, static_cast<size_t>(rows()), col + n * kP, kP, c, ldy);
