@@ -146,7 +146,6 @@ struct QuerySideGradient {
 
   // dX += W·T, six rows at a time, each group with the table rows that it touches.
   void add_to_rows(const KeyBlock<T>& block, const RowGroup& rows, size_t lo, T* dx) const {
-    constexpr size_t kP = kPanel<T>;
     for (size_t r = 0, n; r < rows.count; r += n) {
       n = NextRows(rows.count - r);
       const size_t first = first_of(block, rows, rows.row + r + n - 1);
