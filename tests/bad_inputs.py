@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Every class of docs/bad_inputs.md beside its tests; fails if one has none.
 
-    tests/bad_inputs.py [PROGRAM]
+    tests/bad_inputs.py [--messages] [PROGRAM]
 
 PROGRAM is the C++ test program (build/release/tests/locant_tests unless given). Its tests of the list
 run once, and what refusing cost them is told: the slowest refusal, and the largest piece of memory
-that one asked for. Python's tests of the list are run by pytest.
+that one asked for. --messages prints what each of them said (pytest --messages those of Python).
+Python's tests of the list are run by pytest.
 """
 
+import argparse
 import os
 import pathlib
 import re
@@ -30,6 +32,7 @@ class Rejection(NamedTuple):
     test: str
     milliseconds: float
     allocation: int  # bytes of the largest one
+    message: str
 
 
 def classes():
@@ -65,16 +68,30 @@ def rejections(program, tests):
     names = [test for test in tests if "::" not in test and not test.startswith("Fuzz.")]
     names += [f"*/{name}/*" for name in names] + [f"*/{name}" for name in names]
     names += [name.replace(".", "/*.") for name in names if "/" not in name]
-    with tempfile.NamedTemporaryFile("r") as log:
+    with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         subprocess.run(
             [program, "--gtest_brief=1", "--gtest_filter=" + ":".join(names)],
             env={**os.environ, "LOCANT_REJECTIONS": log.name}, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-        rows = [line.rstrip("\n").split("\t") for line in log]
-    return [Rejection(test, float(time), int(size)) for test, time, size in rows]
+        rows = [line.rstrip("\n").split("\t", 3) for line in log]
+    return [Rejection(test, float(time), int(size), text) for test, time, size, text in rows]
 
 
-def main(program):
+def print_messages(cost):
+    for one in classes():
+        said = dict.fromkeys(x.message for x in cost if within(x.test, one.tests))
+        if said:
+            print(f"\n{one.section}: {one.name}")
+            print("\n".join(f"    {message}" for message in said))
+
+
+def within(test, names):
+    """Whether a test, perhaps one of several with parameters, is one of `names`."""
+    return any(re.fullmatch(r"(\w+/)?{}(/\w+)?\.{}(/.+)?".format(*name.split(".")), test)
+               for name in names if "::" not in name)  # fmt: skip
+
+
+def main(program, messages):
     known = existing()
     width = max(len(x.name) for x in classes())
     section, lacking = None, []
@@ -91,6 +108,8 @@ def main(program):
     print(f"\n{len(classes())} classes, {len(lacking)} without a test")
     if not lacking:
         cost = rejections(program, [test for one in classes() for test in one.tests])
+        if messages:
+            print_messages(cost)
         slowest = max(cost, key=lambda x: x.milliseconds)
         largest = max(cost, key=lambda x: x.allocation)
         print(f"{len(cost)} refusals in C++ tests of {len({x.test for x in cost})} kinds")
@@ -101,4 +120,8 @@ def main(program):
 
 if __name__ == "__main__":
     default = ROOT / "build" / "release" / "tests" / "locant_tests"
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else default))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("program", nargs="?", default=default)
+    parser.add_argument("--messages", action="store_true", help="print what each refusal says")
+    args = parser.parse_args()
+    sys.exit(main(args.program, args.messages))

@@ -14,7 +14,7 @@ inline std::string message_of(const std::function<void()>& action) {
   try {
     action();
   } catch (const std::invalid_argument& error) {
-    watch.rejected();
+    watch.rejected(error.what());
     return error.what();
   }
   return "no error";

@@ -64,7 +64,7 @@ RejectionWatch::~RejectionWatch() {
   watching = false;
 }
 
-void RejectionWatch::rejected() {
+void RejectionWatch::rejected(std::string message) {
   const double milliseconds = static_cast<double>(now() - began_) * 1e-6;
   watching = false;
   const char* path = std::getenv("LOCANT_REJECTIONS");
@@ -72,8 +72,9 @@ void RejectionWatch::rejected() {
   if (path == nullptr || test == nullptr) return;
   std::FILE* file = std::fopen(path, "a");
   if (file == nullptr) return;
-  std::fprintf(file, "%s.%s\t%.4f\t%zu\n", test->test_suite_name(), test->name(), milliseconds,
-               largest);
+  std::ranges::replace_if(message, [](unsigned char c) { return c < ' '; }, ' ');
+  std::fprintf(file, "%s.%s\t%.4f\t%zu\t%s\n", test->test_suite_name(), test->name(), milliseconds,
+               largest, message.c_str());
   std::fclose(file);
 }
 

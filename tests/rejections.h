@@ -1,9 +1,11 @@
-// What refusing costs: the time of each refusal that a test asks for, and the largest piece of
-// memory that was asked for during it. Written to the file that LOCANT_REJECTIONS names, a line
-// each:
-//   BadConfigs.Texts <tab> milliseconds <tab> bytes
+// What refusing costs: the time of each refusal that a test asks for, the largest piece of memory
+// that was asked for during it, and what was said. Written to the file that LOCANT_REJECTIONS
+// names, a line each:
+//   BadConfigs.Texts <tab> milliseconds <tab> bytes <tab> message
 // tests/bad_inputs.py reads it.
 #pragma once
+
+#include <string>
 
 namespace locant {
 
@@ -15,7 +17,7 @@ class RejectionWatch {
   RejectionWatch(const RejectionWatch&) = delete;
   RejectionWatch& operator=(const RejectionWatch&) = delete;
 
-  void rejected();  // now: what was watched ended in an error
+  void rejected(std::string message);  // now: what was watched ended in an error
 
  private:
   long long began_;

@@ -1,7 +1,9 @@
 """Random checkpoints as Hugging Face saves them, and Hugging Face's answers to compare with."""
 
+import hashlib
 import math
 
+import differences
 import numpy as np
 import torch
 
@@ -43,20 +45,26 @@ def random_batch(vocabulary, lengths, seed=0, types=0, lowest=3):
     return ids, mask, token_types
 
 
-def answers(model, ids, mask=None, token_types=None):
+class Answers(dict):
+    """A model's results by name, numpy, and who gave them."""
+
+    def __init__(self, model, results):
+        super().__init__(results)
+        self.model = type(model).__name__
+        self.configuration = hashlib.sha256(model.config.to_json_string().encode()).hexdigest()
+
+
+def answers(model, ids, mask=None, token_types=None, **more):
     """Hugging Face's results by name, numpy."""
-    arguments = {"input_ids": torch.from_numpy(ids)}
-    if mask is not None:
-        arguments["attention_mask"] = torch.from_numpy(mask)
-    if token_types is not None:
-        arguments["token_type_ids"] = torch.from_numpy(token_types)
+    arguments = {"input_ids": ids, "attention_mask": mask, "token_type_ids": token_types, **more}
+    given = {name: torch.as_tensor(x) for name, x in arguments.items() if x is not None}
     with torch.no_grad():
-        out = model(**arguments)
-    return {name: x.numpy() for name, x in out.items() if x is not None and torch.is_tensor(x)}
+        out = model(**given)
+    return Answers(model, {name: x.numpy() for name, x in out.items() if torch.is_tensor(x)})
 
 
 def assert_same(ours, theirs, mask=None, tolerance=1e-4):
-    """The same names, and the same numbers except at padding."""
+    """The same names, and the same numbers, of order one, except at padding."""
     assert set(ours) == set(theirs)
     for name, expected in theirs.items():
         got = np.asarray(ours[name])
@@ -64,5 +72,5 @@ def assert_same(ours, theirs, mask=None, tolerance=1e-4):
         scale = max(1.0, np.abs(expected).mean())
         if mask is not None and got.shape[:2] == mask.shape:
             got, expected = got[mask != 0], expected[mask != 0]
-        worst = np.abs(got - expected).max()
-        assert worst <= tolerance * scale, f"{name}: off by {worst}"
+        worst = float(np.abs(got - expected).max(initial=0))
+        differences.keep(f"{theirs.model} {name}", worst / scale, tolerance, theirs.configuration)

@@ -1,7 +1,9 @@
 """Shared fixtures, and the table of worst differences that ends a run of the parity tests."""
 
 import importlib.util
+import os
 
+import differences
 import numpy as np
 import pytest
 
@@ -12,37 +14,47 @@ import locant
 _without_models = importlib.util.find_spec("transformers") is None
 collect_ignore_glob = ["test_models_*.py"] if _without_models else []
 
-_worst = {}
+_told = []  # expected errors, with --messages
 
 
 def pytest_report_header():
     return ["transformers is not installed: no tests of models"] if _without_models else []
 
 
-class Record:
-    """record(what, ours, theirs, tolerance): asserts, and keeps the worst difference by `what`."""
+def pytest_addoption(parser):
+    parser.addoption("--messages", action="store_true", help="print what each expected error says")
 
-    def __call__(self, what, ours, theirs, tolerance):
-        apart = np.abs(np.asarray(ours, np.float64) - np.asarray(theirs, np.float64))
-        difference = float(apart.max(initial=0))
-        assert np.isfinite(difference), f"{what}: not a number in one of the results"
-        before = _worst.get(what, (0.0, 0, tolerance))
-        _worst[what] = (max(before[0], difference), before[1] + 1, tolerance)
-        assert difference <= tolerance, f"{what}: differs by {difference:.2e} > {tolerance:.0e}"
+
+def pytest_configure(config):
+    if config.getoption("--messages"):
+        pytest.raises = _Told
+
+
+class _Told(pytest.RaisesExc):
+    """pytest.raises, whose error is printed in the end."""
+
+    def __exit__(self, kind, error, trace):
+        found = super().__exit__(kind, error, trace)
+        if found:
+            test = os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split(" (")[0]
+            _told.append(f"{test}: {error}")
+        return found
 
 
 @pytest.fixture
 def record():
-    return Record()
+    """record(what, ours, theirs, tolerance): asserts, and keeps the worst difference by `what`."""
+    return differences.compare
 
 
 def pytest_terminal_summary(terminalreporter):
-    if _worst:
-        terminalreporter.section("worst absolute difference from public code")
-        for what, (difference, count, tolerance) in sorted(_worst.items()):
-            terminalreporter.write_line(
-                f"{what:<58} {difference:9.2e}  (tolerance {tolerance:.0e}, {count} comparisons)"
-            )
+    found = list(differences.lines())
+    if found:
+        terminalreporter.section("worst absolute difference from public code and references")
+        terminalreporter.write_line("\n".join(found))
+    if _told:
+        terminalreporter.section("expected errors")
+        terminalreporter.write_line("\n".join(_told))
 
 
 @pytest.fixture(autouse=True)

@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers as hf
 from checkpoints import answers, assert_same, random_batch, save
+from differences import compare_tokens
 
 import locant
 
@@ -210,7 +211,7 @@ def test_greedy_generation_is_hugging_faces_token_for_token(tmp_path, name):
     ids, _, _ = random_batch(99, LENGTHS)
     rows = cut(ids, LENGTHS)
     got = ours.generate(rows, max_new_tokens=40, stop=())
-    assert got == [greedy(theirs, row, 40) for row in rows]
+    compare_tokens(f"{family} generation", got, [greedy(theirs, row, 40) for row in rows])
 
 
 @pytest.mark.parametrize("name", [name for name in ROPES if name not in BY_LENGTH])
@@ -218,7 +219,7 @@ def test_greedy_generation_with_every_scaling_that_does_not_ask_for_the_length(t
     theirs, ours = checkpoint(tmp_path, **rope(name))
     rows = cut(random_batch(99, LONG)[0], LONG)
     got = ours.generate(rows, max_new_tokens=20, stop=())
-    assert got == [greedy(theirs, row, 20) for row in rows]
+    compare_tokens(f"Llama generation, rope {name}", got, [greedy(theirs, row, 20) for row in rows])
 
 
 @pytest.mark.parametrize("name", BY_LENGTH)
@@ -231,7 +232,8 @@ def test_a_step_equals_the_full_forward_where_the_rotation_changes_with_the_leng
     lengths = [2, 12, 17, 40]
     rows = cut(random_batch(99, lengths)[0], lengths)
     got = ours.generate(rows, max_new_tokens=10, stop=())
-    assert got == [greedy_without_cache(theirs, row, 10) for row in rows]
+    full = [greedy_without_cache(theirs, row, 10) for row in rows]
+    compare_tokens(f"{family} generation, rope {name}, full forwards", got, full)
 
 
 @pytest.mark.parametrize("name", BY_LENGTH)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import transformers as hf
 from checkpoints import random_batch, save
+from differences import compare
 from safetensors.numpy import load_file, save_file
 
 import locant
@@ -158,7 +159,9 @@ def test_the_enhanced_mask_decoder(tmp_path, family):
     plain = locant.load(tmp_path, mask_decoder="plain")(ids, mask).logits
     for n, length in enumerate([23, 30, 1, 8]):
         expected = reference.enhanced_logits(ids[n], mask[n])[:length]
-        np.testing.assert_allclose(got[n, :length], expected, atol=1e-4 * np.abs(expected).mean())
+        scale = np.abs(expected).mean()
+        what = f"{family}'s enhanced mask decoder, float64 reference"
+        compare(what, got[n, :length] / scale, expected / scale, 1e-4)
         assert np.abs(plain[n, :length] - expected).max() > 0.1  # it matters
     with pytest.raises(ValueError, match=r"has 31 tokens but the model has positions for 30"):
         model([list(range(31))])
@@ -184,4 +187,5 @@ def test_talking_heads_and_xsoftmax(tmp_path):
     assert locant.stats().materialized_calls > before
     for n, length in enumerate(lengths):
         expected = reference.hidden(ids[n], mask[n], 2)
-        np.testing.assert_allclose(got[n, :length], expected[:length], atol=1e-4)
+        what = "talking heads and XSoftmax, float64 reference"
+        compare(what, got[n, :length], expected[:length], 1e-4)

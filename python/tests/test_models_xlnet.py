@@ -8,6 +8,7 @@ import pytest
 import torch
 import transformers as hf
 from checkpoints import answers, assert_same, random_batch, save
+from differences import compare
 
 import locant
 
@@ -39,12 +40,7 @@ def batch(lengths=LENGTHS, seed=0):
 
 def alone(theirs, ids, types=None, **more):
     """Hugging Face on one text."""
-    arguments = {name: torch.from_numpy(np.asarray(x)) for name, x in more.items()}
-    if types is not None:
-        arguments["token_type_ids"] = torch.from_numpy(types[None])
-    with torch.no_grad():
-        out = theirs(torch.from_numpy(ids[None]), **arguments)
-    return {name: x.numpy() for name, x in out.items() if torch.is_tensor(x)}
+    return answers(theirs, ids[None], None, None if types is None else types[None], **more)
 
 
 @pytest.mark.parametrize("class_name", CLASSES)
@@ -141,11 +137,10 @@ def test_memories_over_pieces_of_a_text(tmp_path, config):
         their_mems = expected.mems
         got = ours(ids, None, types, mems=our_mems, use_mems=True)
         our_mems = got.mems
-        np.testing.assert_allclose(got.logits, expected.logits, atol=1e-4)
+        compare("XLNetLMHeadModel with memories logits", got.logits, expected.logits, 1e-4)
         assert len(our_mems) == len(their_mems)
         for mine, their in zip(our_mems, their_mems, strict=True):
-            assert mine.shape == tuple(their.shape)
-            np.testing.assert_allclose(mine, their, atol=1e-4)
+            compare("XLNetLMHeadModel mems", mine, their, 1e-4)
 
 
 @pytest.mark.parametrize("config", MEMORIES, ids=str)
@@ -160,10 +155,9 @@ def test_memories_of_texts_of_different_lengths(tmp_path, config):
             with torch.no_grad():
                 expected = theirs(torch.from_numpy(text[piece]), mems=their_mems[n], use_mems=True)
             their_mems[n] = expected.mems
-            np.testing.assert_allclose(
-                got.last_hidden_state[n], expected.last_hidden_state[0], atol=1e-4
-            )
-            np.testing.assert_allclose(mems[n], torch.stack(expected.mems)[:, :, 0], atol=1e-4)
+            what = "XLNetModel with memories, ragged batches"
+            compare(what, got.last_hidden_state[n], expected.last_hidden_state[0], 1e-4)
+            compare("XLNetModel mems", mems[n], torch.stack(expected.mems)[:, :, 0], 1e-4)
 
 
 def streams(count, length, targets, seed=0):
@@ -202,10 +196,9 @@ def test_two_streams_with_memories(tmp_path, config, class_name):
         got = ours(ids, mems=our_mems, use_mems=True, **arguments)
         our_mems = got.mems
         name = "logits" if "LM" in class_name else "last_hidden_state"
-        assert got[name].shape == expected[name].shape
-        np.testing.assert_allclose(got[name], expected[name], atol=1e-4)
+        compare(f"{class_name} two streams {name}", got[name], expected[name], 1e-4)
         for mine, their in zip(our_mems, their_mems, strict=True):
-            np.testing.assert_allclose(mine, their, atol=1e-4)
+            compare(f"{class_name} two streams mems", mine, their, 1e-4)
 
 
 def test_a_permutation_without_targets_leaves_own_positions_open(tmp_path):
@@ -219,7 +212,7 @@ def test_a_permutation_without_targets_leaves_own_positions_open(tmp_path):
             perm_mask=torch.from_numpy(perm_mask),
         ).last_hidden_state.numpy()
     got = ours(ids, mask, perm_mask=perm_mask).last_hidden_state
-    np.testing.assert_allclose(got[mask != 0], expected[mask != 0], atol=1e-4)
+    compare("XLNetModel perm_mask", got[mask != 0], expected[mask != 0], 1e-4)
 
 
 def test_two_streams_of_texts_of_different_lengths(tmp_path):
@@ -233,7 +226,8 @@ def test_two_streams_of_texts_of_different_lengths(tmp_path):
     ).last_hidden_state
     for n, (row, (perm, mapping)) in enumerate(zip(rows, inputs, strict=True)):
         expected = alone(theirs, row, perm_mask=perm, target_mapping=mapping)
-        np.testing.assert_allclose(got[n], expected["last_hidden_state"][0], atol=1e-4)
+        what = "XLNetModel two streams, ragged batches"
+        compare(what, got[n], expected["last_hidden_state"][0], 1e-4)
 
 
 @pytest.mark.parametrize("summary", [{"summary_type": "first"}, {"summary_activation": "relu"},

@@ -10,6 +10,7 @@ import sys
 import unicodedata
 
 import pytest
+from differences import count_equal
 from the_command import run_command
 from texts import SCRIPTS, WORDS, all_texts, plain_texts
 
@@ -34,6 +35,8 @@ def assert_equal_ids(texts, ours, theirs):
         if mine["ids"] != list(other)
     ]
     assert not different, f"{len(different)} of {len(texts)}, the first: {different[0]}"
+    test = os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split("[")[0].split()[0]
+    count_equal(test.removeprefix("test_").replace("_", " "), len(texts), "texts")
 
 
 def pairs_of(texts):
