@@ -207,9 +207,7 @@ def parse() -> argparse.Namespace:
     return args
 
 
-def main() -> None:
-    args = parse()
-    bench = Bench(args)
+def measure(bench: Bench, args: argparse.Namespace) -> None:
     by_model: dict[str, list[str]] = {}
     for case in args.cases:
         model, shape = case.split("/")
@@ -227,10 +225,18 @@ def main() -> None:
                 bench.load(model, FIRST, contenders)
         if "deberta" in by_model and OURS in args.contenders:
             bench.load("deberta", LONG, [OURS])
-    if args.targets:
-        print_targets(bench.records, model_report.TARGETS)
-    if args.json:
-        report.write_json(bench.records, args.json)
+
+
+def main() -> None:
+    args = parse()
+    bench = Bench(args)
+    try:
+        measure(bench, args)
+    finally:  # what there is, also if somebody ends it early
+        if args.targets:
+            print_targets(bench.records, model_report.TARGETS)
+        if args.json:
+            report.write_json(bench.records, args.json)
     if args.markdown:
         model_report.write_markdown(bench.records, args.markdown, args.threads, str(bench.quiet))
 
