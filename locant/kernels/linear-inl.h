@@ -44,6 +44,7 @@ HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t
   });
   constexpr size_t kStepsAhead = kWeightsAhead / (2 * kN);
   const size_t own = depth > kStepsAhead ? depth - kStepsAhead : 0;  // what is ahead is this panel
+  LOCANT_FOUR_AT_ONCE
   for (size_t t = 0; t < depth; ++t, b += 2 * kN) {
     const float* ahead = t < own ? b + kWeightsAhead : next + (t - own) * 2 * kN;
     if (2 * kN >= kLine || t % (kLine / (2 * kN)) == 0) hwy::Prefetch(ahead);
@@ -76,6 +77,7 @@ HWY_INLINE void StreamPanels(size_t depth, const float* HWY_RESTRICT a, ptrdiff_
     lo[i] = hn::LoadU(d, from);
     hi[i] = hn::LoadU(d, from + kN);
   });
+  LOCANT_FOUR_AT_ONCE
   for (size_t t = 0; t < depth; ++t, b += 2 * kN)
     Unroll<kTiles>([&](auto i) HWY_ATTR {
       const float* w = b + i % kPanels * b_panel;
@@ -89,6 +91,40 @@ HWY_INLINE void StreamPanels(size_t depth, const float* HWY_RESTRICT a, ptrdiff_
     hn::StoreU(lo[i], d, to);
     hn::StoreU(hi[i], d, to + kN);
   });
+}
+
+// count <= 6 rows, `stride` apart, as the micro-kernel reads them: out[t·count + r] = in[r, t].
+HWY_INLINE void Interleave(const float* in, int64_t stride, size_t count, size_t depth,
+                           float* HWY_RESTRICT out) {
+  size_t t = 0;
+#if HWY_TARGET != HWY_SCALAR
+  constexpr size_t kSide = kSquare<float>;
+  static_assert(kMaxRows <= 2 * kSide);
+  if (count >= kSide) {
+    const size_t second = count - kSide;  // a square that may share rows with the first
+    const float* lower = in + static_cast<int64_t>(second) * stride;
+    for (; t + kSide <= depth; t += kSide) {
+      TransposeSquare(in + t, stride, 1.0f, out + t * count, count);
+      if (second > 0) TransposeSquare(lower + t, stride, 1.0f, out + t * count + second, count);
+    }
+  }
+#endif
+  for (; t < depth; ++t)
+    for (size_t r = 0; r < count; ++r)
+      out[t * count + r] = in[static_cast<int64_t>(r) * stride + static_cast<int64_t>(t)];
+}
+
+// Rows [begin, end) of x and a block of the depth from t on, in groups of the micro-kernel.
+inline void InterleaveRows(const ConstView& x, int64_t begin, int64_t end, int64_t t, int64_t depth,
+                           float* out) {
+  for (int64_t row = begin, n; row < end; row += n, out += n * depth) {
+    n = static_cast<int64_t>(NextRows(static_cast<size_t>(end - row)));
+    const int64_t then = std::min<int64_t>(kMaxRows, end - row - n);
+    PrefetchRows(x.at<float>(row + n, t), x.strides[0], static_cast<size_t>(then),
+                 static_cast<size_t>(depth));
+    Interleave(x.at<float>(row, t), x.strides[0], static_cast<size_t>(n),
+               static_cast<size_t>(depth), out);
+  }
 }
 
 class LinearKernel {
@@ -131,15 +167,19 @@ class LinearKernel {
   int64_t rows() const { return tile_.row_end - tile_.row_begin; }
   int64_t cols() const { return tile_.col_end - tile_.col_begin; }
 
-  // So many that each group of them can ask for a small part of the next panel. Otherwise a group
-  // asks for its own panel, some steps ahead.
+  // So many that each group of them can ask for a small part of the next panel, and that they are
+  // worth interleaving. Otherwise a group asks for its own panel, some steps ahead.
   bool many_rows() const { return rows() >= 10 * static_cast<int64_t>(kMaxRows); }
 
   void run_block(int64_t t, int64_t depth, float* block) {
     // Rows a power of two apart would meet in few sets of the first-level cache: a copy is dense.
-    for (int64_t r = 0; r < rows(); ++r)
-      CopyRow(x_.at<float>(tile_.row_begin + r, t), 1, static_cast<size_t>(depth), 1.0f,
-              block + r * depth);
+    if (many_rows()) {
+      InterleaveRows(x_, tile_.row_begin, tile_.row_end, t, depth, block);
+    } else {
+      for (int64_t r = 0; r < rows(); ++r)
+        CopyRow(x_.at<float>(tile_.row_begin + r, t), 1, static_cast<size_t>(depth), 1.0f,
+                block + r * depth);
+    }
     const PackedMatrix& first = factor_ == nullptr ? w_ : *options_.factor;
     if (factor_ != nullptr)
       run_panels({first, factor_, cols(), false}, t, depth, block, w_.at(t, begin_));
@@ -159,21 +199,16 @@ class LinearKernel {
       multiply_side_by_side(product, p, t, static_cast<size_t>(depth), block);
     for (; p < end_; ++p) {
       const float* next = p + 1 < end_ ? product.w.at(t, p + 1) : after;
+      if (many_rows() && p < whole) {
+        multiply_many(product, p, t, static_cast<size_t>(depth), block, next);
+        continue;
+      }
       for (int64_t row = 0, n; row < rows(); row += n) {
         n = static_cast<int64_t>(NextRows(static_cast<size_t>(rows() - row)));
-        if (many_rows()) ask_for(next, depth * kP, row, n);
         multiply(product, row, static_cast<size_t>(n), p, t, static_cast<size_t>(depth),
                  block + row * depth, next);
       }
     }
-  }
-
-  // While rows row .. row + count pass, their share of the next panel comes from memory.
-  void ask_for(const float* next, int64_t size, int64_t row, int64_t count) const {
-    constexpr int64_t kLine = 64 / sizeof(float);
-    const int64_t end = size * (row + count) / rows();
-    for (int64_t e = size * row / rows() / kLine * kLine; e < end; e += kLine)
-      hwy::Prefetch(next + e);
   }
 
   // y[row .. row + count, panel p] = b (the first block), += x·Wᵀ, and what follows (the last).
@@ -195,7 +230,7 @@ class LinearKernel {
     const auto lda = static_cast<ptrdiff_t>(depth);
     WithRows(count, [&](auto rows) HWY_ATTR {
       if (many_rows())
-        GemmPanel<rows>(depth, a, lda, b, init, first ? 0 : ldc, c, ldc);
+        GemmPanel<rows>(depth, a, 1, rows, b, init, first ? 0 : ldc, c, ldc);
       else
         StreamPanel<rows>(depth, a, lda, b, next, init, first ? 0 : ldc, c, ldc);
     });
@@ -203,6 +238,36 @@ class LinearKernel {
     if (!whole)
       for (size_t r = 0; r < count; ++r)
         std::copy_n(c + r * kP, cols, y + static_cast<ptrdiff_t>(r) * ldy);
+  }
+
+  // The same for all of many rows and a whole panel. While a group of rows passes, its share of the
+  // next panel comes from memory.
+  HWY_NOINLINE void multiply_many(const Product& product, int64_t p, int64_t t, size_t depth,
+                                  const float* a, const float* next) {
+    constexpr size_t kLine = 64 / sizeof(float);
+    const bool first = t == 0, last = t + static_cast<int64_t>(depth) == w_.depth();
+    const int64_t col = p * kP - tile_.col_begin;
+    const ptrdiff_t ldy = product.ldy, ld_init = first ? 0 : ldy;
+    const float* b = product.w.at(t, p);
+    float* c = product.y + col;
+    const float* init = first ? product.w.bias() + p * kP : c;
+    size_t left = static_cast<size_t>(rows());
+    const size_t share = (depth * kP / kLine * kMaxRows / left + 1) * kLine;
+    const float* const end = next + depth * kP;
+    while (left > 0) {
+      const size_t count = NextRows(left);
+      for (const float* until = std::min(next + share, end); next < until; next += kLine)
+        hwy::Prefetch(next);
+      WithRows(count, [&](auto rows) HWY_ATTR {
+        GemmPanel<rows>(depth, a, 1, rows, b, init, ld_init, c, ldy);
+      });
+      if (last && product.finished)
+        finish(rows() - static_cast<int64_t>(left), count, col, kP, c, ldy);
+      a += count * depth;
+      c += static_cast<ptrdiff_t>(count) * ldy;
+      init += static_cast<ptrdiff_t>(count) * ld_init;
+      left -= count;
+    }
   }
 
   // The same for all of few rows and whole panels from p on.
