@@ -19,113 +19,11 @@
 #include "locant/kernels/linear.h"
 #include "locant/kernels/matmul_tile.h"
 #include "locant/kernels/pack-inl.h"
+#include "locant/kernels/stream-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
-
-// How far ahead weights are asked for where few rows use them: then memory is the limit, and
-// hardware prefetchers stop at the ends of pages.
-constexpr size_t kWeightsAhead = 3072 / sizeof(float);
-
-// GemmPanel with rows of A that are contiguous, lda apart: the same sums in the same order. `next`
-// is the panel that is read after this one.
-template <size_t kRows>
-HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
-                            const float* HWY_RESTRICT b, const float* next, const float* init,
-                            ptrdiff_t ld_init, float* c, ptrdiff_t ldc) {
-  const hn::ScalableTag<float> d;
-  constexpr size_t kN = kLanes<float>;
-  constexpr size_t kLine = 64 / sizeof(float);
-  Vec<float> lo[kRows], hi[kRows];
-  Unroll<kRows>([&](auto r) HWY_ATTR {
-    lo[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init);
-    hi[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init + kN);
-  });
-  constexpr size_t kStepsAhead = kWeightsAhead / (2 * kN);
-  const size_t own = depth > kStepsAhead ? depth - kStepsAhead : 0;  // what is ahead is this panel
-  LOCANT_FOUR_AT_ONCE
-  for (size_t t = 0; t < depth; ++t, b += 2 * kN) {
-    const float* ahead = t < own ? b + kWeightsAhead : next + (t - own) * 2 * kN;
-    if (2 * kN >= kLine || t % (kLine / (2 * kN)) == 0) hwy::Prefetch(ahead);
-    if constexpr (2 * kN > kLine) hwy::Prefetch(ahead + kLine);
-    const Vec<float> b_lo = hn::Load(d, b), b_hi = hn::Load(d, b + kN);
-    Unroll<kRows>([&](auto r) HWY_ATTR {
-      const Vec<float> x =
-          hn::Set(d, a[static_cast<ptrdiff_t>(r) * lda + static_cast<ptrdiff_t>(t)]);
-      lo[r] = hn::MulAdd(x, b_lo, lo[r]);
-      hi[r] = hn::MulAdd(x, b_hi, hi[r]);
-    });
-  }
-  Unroll<kRows>([&](auto r) HWY_ATTR {
-    hn::StoreU(lo[r], d, c + static_cast<ptrdiff_t>(r) * ldc);
-    hn::StoreU(hi[r], d, c + static_cast<ptrdiff_t>(r) * ldc + kN);
-  });
-}
-
-// The same for kPanels panels side by side, b_panel apart in memory and one after another in y.
-template <size_t kRows, size_t kPanels>
-HWY_INLINE void StreamPanels(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
-                             const float* HWY_RESTRICT b, size_t b_panel, const float* init,
-                             ptrdiff_t ld_init, float* c, ptrdiff_t ldc) {
-  const hn::ScalableTag<float> d;
-  constexpr size_t kN = kLanes<float>;
-  constexpr size_t kTiles = kRows * kPanels;
-  Vec<float> lo[kTiles], hi[kTiles];
-  Unroll<kTiles>([&](auto i) HWY_ATTR {
-    const float* from = init + static_cast<ptrdiff_t>(i / kPanels) * ld_init + i % kPanels * 2 * kN;
-    lo[i] = hn::LoadU(d, from);
-    hi[i] = hn::LoadU(d, from + kN);
-  });
-  LOCANT_FOUR_AT_ONCE
-  for (size_t t = 0; t < depth; ++t, b += 2 * kN)
-    Unroll<kTiles>([&](auto i) HWY_ATTR {
-      const float* w = b + i % kPanels * b_panel;
-      const Vec<float> x =
-          hn::Set(d, a[static_cast<ptrdiff_t>(i / kPanels) * lda + static_cast<ptrdiff_t>(t)]);
-      lo[i] = hn::MulAdd(x, hn::Load(d, w), lo[i]);
-      hi[i] = hn::MulAdd(x, hn::Load(d, w + kN), hi[i]);
-    });
-  Unroll<kTiles>([&](auto i) HWY_ATTR {
-    float* to = c + static_cast<ptrdiff_t>(i / kPanels) * ldc + i % kPanels * 2 * kN;
-    hn::StoreU(lo[i], d, to);
-    hn::StoreU(hi[i], d, to + kN);
-  });
-}
-
-// count <= 6 rows, `stride` apart, as the micro-kernel reads them: out[t·count + r] = in[r, t].
-HWY_INLINE void Interleave(const float* in, int64_t stride, size_t count, size_t depth,
-                           float* HWY_RESTRICT out) {
-  size_t t = 0;
-#if HWY_TARGET != HWY_SCALAR
-  constexpr size_t kSide = kSquare<float>;
-  static_assert(kMaxRows <= 2 * kSide);
-  if (count >= kSide) {
-    const size_t second = count - kSide;  // a square that may share rows with the first
-    const float* lower = in + static_cast<int64_t>(second) * stride;
-    for (; t + kSide <= depth; t += kSide) {
-      TransposeSquare(in + t, stride, 1.0f, out + t * count, count);
-      if (second > 0) TransposeSquare(lower + t, stride, 1.0f, out + t * count + second, count);
-    }
-  }
-#endif
-  for (; t < depth; ++t)
-    for (size_t r = 0; r < count; ++r)
-      out[t * count + r] = in[static_cast<int64_t>(r) * stride + static_cast<int64_t>(t)];
-}
-
-// Rows [begin, end) of x and a block of the depth from t on, in groups of the micro-kernel.
-inline void InterleaveRows(const ConstView& x, int64_t begin, int64_t end, int64_t t, int64_t depth,
-                           float* out) {
-  for (int64_t row = begin, n; row < end; row += n, out += n * depth) {
-    n = static_cast<int64_t>(NextRows(static_cast<size_t>(end - row)));
-    const int64_t then = std::min<int64_t>(kMaxRows, end - row - n);
-    PrefetchRows(x.at<float>(row + n, t), x.strides[0], static_cast<size_t>(then),
-                 static_cast<size_t>(depth));
-    Interleave(x.at<float>(row, t), x.strides[0], static_cast<size_t>(n),
-               static_cast<size_t>(depth), out);
-  }
-}
 
 class LinearKernel {
  public:

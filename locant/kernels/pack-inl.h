@@ -218,6 +218,40 @@ Rows<T> RowsOf(const Matrix& m, int64_t begin, size_t count, size_t width, T sca
   return {copy, static_cast<ptrdiff_t>(width)};
 }
 
+// count <= 6 rows, `stride` apart, as the micro-kernel reads them: out[t·count + r] = in[r, t].
+HWY_INLINE void Interleave(const float* in, int64_t stride, size_t count, size_t depth,
+                           float* HWY_RESTRICT out) {
+  size_t t = 0;
+#if HWY_TARGET != HWY_SCALAR
+  constexpr size_t kSide = kSquare<float>;
+  static_assert(kMaxRows <= 2 * kSide);
+  if (count >= kSide) {
+    const size_t second = count - kSide;  // a square that may share rows with the first
+    const float* lower = in + static_cast<int64_t>(second) * stride;
+    for (; t + kSide <= depth; t += kSide) {
+      TransposeSquare(in + t, stride, 1.0f, out + t * count, count);
+      if (second > 0) TransposeSquare(lower + t, stride, 1.0f, out + t * count + second, count);
+    }
+  }
+#endif
+  for (; t < depth; ++t)
+    for (size_t r = 0; r < count; ++r)
+      out[t * count + r] = in[static_cast<int64_t>(r) * stride + static_cast<int64_t>(t)];
+}
+
+// Rows [begin, end) of x and a block of the depth from t on, in groups of the micro-kernel.
+inline void InterleaveRows(const ConstView& x, int64_t begin, int64_t end, int64_t t, int64_t depth,
+                           float* out) {
+  for (int64_t row = begin, n; row < end; row += n, out += n * depth) {
+    n = static_cast<int64_t>(NextRows(static_cast<size_t>(end - row)));
+    const int64_t then = std::min<int64_t>(kMaxRows, end - row - n);
+    PrefetchRows(x.at<float>(row + n, t), x.strides[0], static_cast<size_t>(then),
+                 static_cast<size_t>(depth));
+    Interleave(x.at<float>(row, t), x.strides[0], static_cast<size_t>(n),
+               static_cast<size_t>(depth), out);
+  }
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace locant::inline v0

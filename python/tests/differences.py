@@ -34,9 +34,10 @@ def keep(what, difference, tolerance, configuration=None):
 
 
 def compare(what, ours, theirs, tolerance, configuration=None):
-    """The largest absolute difference, kept by `what`."""
+    """The largest absolute difference, kept by `what`; theirs may be one number for all."""
     ours, theirs = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
-    assert ours.shape == theirs.shape, f"{what}: shapes {ours.shape} and {theirs.shape}"
+    shapes = f"{what}: shapes {ours.shape} and {theirs.shape}"
+    assert theirs.ndim == 0 or ours.shape == theirs.shape, shapes
     keep(what, float(np.abs(ours - theirs).max(initial=0)), tolerance, configuration)
 
 
