@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "locant/core/view.h"
 #include "locant/kernels/activation-inl.h"

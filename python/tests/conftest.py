@@ -1,7 +1,6 @@
 """Shared fixtures, and the table of worst differences that ends a run of the parity tests."""
 
 import importlib.util
-import os
 
 import differences
 import numpy as np
@@ -36,8 +35,7 @@ class _Told(pytest.RaisesExc):
     def __exit__(self, kind, error, trace):
         found = super().__exit__(kind, error, trace)
         if found:
-            test = os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split(" (")[0]
-            _told.append(f"{test}: {error}")
+            _told.append(f"{differences.current_test()}: {error}")
         return found
 
 

@@ -1,6 +1,7 @@
 """The worst differences from public code and from references, which end a run of the tests."""
 
 import dataclasses
+import os
 
 import numpy as np
 
@@ -46,6 +47,11 @@ def compare_tokens(what, ours, theirs):
     for n, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
         assert list(mine) == list(other), f"{what}, row {n}: {list(mine)} and {list(other)}"
         count_equal(what, len(mine), "tokens")
+
+
+def current_test():
+    """Its name, with parameters."""
+    return os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].rsplit(" (", 1)[0]
 
 
 def count_equal(what, count, unit):

@@ -10,7 +10,7 @@ import sys
 import unicodedata
 
 import pytest
-from differences import count_equal
+from differences import count_equal, current_test
 from the_command import run_command
 from texts import SCRIPTS, WORDS, all_texts, plain_texts
 
@@ -35,7 +35,7 @@ def assert_equal_ids(texts, ours, theirs):
         if mine["ids"] != list(other)
     ]
     assert not different, f"{len(different)} of {len(texts)}, the first: {different[0]}"
-    test = os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split("[")[0].split()[0]
+    test = current_test().split("[")[0]
     count_equal(test.removeprefix("test_").replace("_", " "), len(texts), "texts")
 
 
