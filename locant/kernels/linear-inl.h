@@ -39,21 +39,35 @@ class LinearKernel {
         end_((tile.col_end + kP - 1) / kP),
         arena_(Arena::of_this_thread()) {}
 
+  // How W (·, depth) is packed. With x in place, blocks are as deep as pays, since results pass through
+  // memory once a block, and equally deep; else a panel is half a first-level cache.
+  static LinearShape shape_for(int64_t depth) {
+    constexpr int64_t kDeepest = kInPlace ? 1024 : 256;
+    int64_t block = kDeepest;
+    if (kInPlace) {
+      const int64_t blocks = (depth + kDeepest - 1) / kDeepest;
+      block = (depth + blocks - 1) / blocks;
+    }
+    return {.panel = kP, .block = block, .rows = static_cast<int64_t>(kMaxRows)};
+  }
+
   // Every element is summed over the depth in the same order, wherever it stands in a tile. The
   // rows' results stay in the second-level cache while the blocks of the depth pass, and a panel of
-  // W in the first while the rows do.
+  // W in the first (or, deeper ones, in the second) while the rows do.
   void run() {
     const Arena::Scope scope(arena_);
-    const int64_t depth = w_.depth();
-    float* block = arena_.take<float>(rows() * std::min(depth, PackedMatrix::kDepthBlock));
+    if (!kInPlace) copy_ = arena_.take<float>(rows() * w_.block(0));
     edge_ = arena_.take<float>(kMaxRows * kP);
     if (options_.factor != nullptr) factor_ = arena_.take<float>(rows() * cols());
-    for (int64_t t = 0; t < depth; t += PackedMatrix::kDepthBlock)
-      run_block(t, std::min(depth - t, PackedMatrix::kDepthBlock), block);
+    for (int64_t t = 0; t < w_.depth(); t += w_.block(t)) run_block(t, w_.block(t));
   }
 
  private:
   static constexpr int64_t kP = static_cast<int64_t>(kPanel<float>);
+
+  // Cores with AVX-512 read rows of x where they lie as fast as a copy, whatever their distance; there
+  // making the copy is what shows (docs/decisions/0016).
+  static constexpr bool kInPlace = HWY_TARGET <= HWY_AVX3;
 
   // W or F, and where its results go: rows ldy apart.
   struct Product {
@@ -63,56 +77,74 @@ class LinearKernel {
     bool finished;  // by what follows the product
   };
 
+  // Rows of x on a block of the depth: element (r, t) of a group of them is at[r·row + t·step].
+  struct Operand {
+    const float* at;
+    ptrdiff_t row, step;
+  };
+
   int64_t rows() const { return tile_.row_end - tile_.row_begin; }
   int64_t cols() const { return tile_.col_end - tile_.col_begin; }
 
-  // So many that each group of them can ask for a small part of the next panel, and that they are
-  // worth interleaving. Otherwise a group asks for its own panel, some steps ahead.
-  bool many_rows() const { return rows() >= 10 * static_cast<int64_t>(kMaxRows); }
+  // So many that each group of them can ask for a part of the next panel, and that they are worth
+  // interleaving. Otherwise a group asks for its own panel, some steps ahead.
+  bool many_rows() const {
+    return rows() >= (kInPlace ? 4 : 10 * static_cast<int64_t>(kMaxRows));
+  }
 
-  void run_block(int64_t t, int64_t depth, float* block) {
-    // Rows a power of two apart would meet in few sets of the first-level cache: a copy is dense.
-    if (many_rows()) {
-      InterleaveRows(x_, tile_.row_begin, tile_.row_end, t, depth, block);
-    } else {
-      for (int64_t r = 0; r < rows(); ++r)
-        CopyRow(x_.at<float>(tile_.row_begin + r, t), 1, static_cast<size_t>(depth), 1.0f,
-                block + r * depth);
-    }
+  // The group of `count` rows that begins at `row` of the tile, on the block that begins at t.
+  Operand group(int64_t row, size_t count, int64_t t, size_t depth) const {
+    if (kInPlace)
+      return {x_.at<float>(tile_.row_begin + row, t), static_cast<ptrdiff_t>(x_.strides[0]), 1};
+    const float* at = copy_ + row * static_cast<int64_t>(depth);
+    return many_rows() ? Operand{at, 1, static_cast<ptrdiff_t>(count)}
+                       : Operand{at, static_cast<ptrdiff_t>(depth), 1};
+  }
+
+  void run_block(int64_t t, int64_t depth) {
+    if (!kInPlace) copy_rows(t, depth);
     const PackedMatrix& first = factor_ == nullptr ? w_ : *options_.factor;
     if (factor_ != nullptr)
-      run_panels({first, factor_, cols(), false}, t, depth, block, w_.at(t, begin_));
+      run_panels({first, factor_, cols(), false}, t, depth, w_.at(t, begin_));
     // The tile goes on with the next block or, most likely, with the next tile.
     const bool last = t + depth == w_.depth();
     run_panels({w_, y_.at<float>(tile_.row_begin, tile_.col_begin), y_.strides[0], true}, t, depth,
-               block,
                last ? first.at(0, end_ < w_.panels() ? end_ : 0) : first.at(t + depth, begin_));
   }
 
+  // Rows a power of two apart would meet in few sets of the first-level cache: a copy is dense.
+  void copy_rows(int64_t t, int64_t depth) {
+    if (many_rows()) {
+      InterleaveRows(x_, tile_.row_begin, tile_.row_end, t, depth, copy_);
+      return;
+    }
+    for (int64_t r = 0; r < rows(); ++r)
+      CopyRow(x_.at<float>(tile_.row_begin + r, t), 1, static_cast<size_t>(depth), 1.0f,
+              copy_ + r * depth);
+  }
+
   // `after`: what is read after these panels.
-  void run_panels(const Product& product, int64_t t, int64_t depth, const float* block,
-                  const float* after) {
+  void run_panels(const Product& product, int64_t t, int64_t depth, const float* after) {
     int64_t p = begin_;
     const int64_t together = panels_side_by_side(rows()), whole = std::min(end_, w_.rows() / kP);
     for (; together > 1 && p + together <= whole; p += together)
-      multiply_side_by_side(product, p, t, static_cast<size_t>(depth), block);
+      multiply_side_by_side(product, p, t, static_cast<size_t>(depth));
     for (; p < end_; ++p) {
       const float* next = p + 1 < end_ ? product.w.at(t, p + 1) : after;
       if (many_rows() && p < whole) {
-        multiply_many(product, p, t, static_cast<size_t>(depth), block, next);
+        multiply_many(product, p, t, static_cast<size_t>(depth), next);
         continue;
       }
       for (int64_t row = 0, n; row < rows(); row += n) {
         n = static_cast<int64_t>(NextRows(static_cast<size_t>(rows() - row)));
-        multiply(product, row, static_cast<size_t>(n), p, t, static_cast<size_t>(depth),
-                 block + row * depth, next);
+        multiply(product, row, static_cast<size_t>(n), p, t, static_cast<size_t>(depth), next);
       }
     }
   }
 
   // y[row .. row + count, panel p] = b (the first block), += x·Wᵀ, and what follows (the last).
   void multiply(const Product& product, int64_t row, size_t count, int64_t p, int64_t t,
-                size_t depth, const float* a, const float* next) {
+                size_t depth, const float* next) {
     const bool first = t == 0, last = t + static_cast<int64_t>(depth) == w_.depth();
     const int64_t col = p * kP - tile_.col_begin, cols = std::min(kP, w_.rows() - p * kP);
     const ptrdiff_t ldy = product.ldy;
@@ -126,12 +158,12 @@ class LinearKernel {
         std::copy_n(y + static_cast<ptrdiff_t>(r) * ldy, cols, c + r * kP);
       }
     const float *b = product.w.at(t, p), *init = first ? product.w.bias() + p * kP : c;
-    const auto lda = static_cast<ptrdiff_t>(depth);
+    const Operand a = group(row, count, t, depth);
     WithRows(count, [&](auto rows) HWY_ATTR {
       if (many_rows())
-        GemmPanel<rows>(depth, a, 1, rows, b, init, first ? 0 : ldc, c, ldc);
+        GemmPanel<rows>(depth, a.at, a.row, a.step, b, init, first ? 0 : ldc, c, ldc);
       else
-        StreamPanel<rows>(depth, a, lda, b, next, init, first ? 0 : ldc, c, ldc);
+        StreamPanel<rows>(depth, a.at, a.row, b, next, init, first ? 0 : ldc, c, ldc);
     });
     if (last && product.finished) finish(row, count, col, cols, c, ldc);
     if (!whole)
@@ -142,8 +174,7 @@ class LinearKernel {
   // The same for all of many rows and a whole panel. While a group of rows passes, its share of the
   // next panel comes from memory.
   HWY_NOINLINE void multiply_many(const Product& product, int64_t p, int64_t t, size_t depth,
-                                  const float* a, const float* next) {
-    constexpr size_t kLine = 64 / sizeof(float);
+                                  const float* next) {
     const bool first = t == 0, last = t + static_cast<int64_t>(depth) == w_.depth();
     const int64_t col = p * kP - tile_.col_begin;
     const ptrdiff_t ldy = product.ldy, ld_init = first ? 0 : ldy;
@@ -151,18 +182,20 @@ class LinearKernel {
     float* c = product.y + col;
     const float* init = first ? product.w.bias() + p * kP : c;
     size_t left = static_cast<size_t>(rows());
-    const size_t share = (depth * kP / kLine * kMaxRows / left + 1) * kLine;
-    const float* const end = next + depth * kP;
+    const size_t lines = depth * kP / kLine;  // of a panel
+    Ahead ahead{next, next + lines * kLine, lines * kMaxRows / left + 1};
     while (left > 0) {
       const size_t count = NextRows(left);
-      for (const float* until = std::min(next + share, end); next < until; next += kLine)
-        hwy::Prefetch(next);
+      const int64_t row = rows() - static_cast<int64_t>(left);
+      const Operand a = group(row, count, t, depth);
+      if (!kInPlace) ahead.ask_at_once();
       WithRows(count, [&](auto rows) HWY_ATTR {
-        GemmPanel<rows>(depth, a, 1, rows, b, init, ld_init, c, ldy);
+        if constexpr (kInPlace)
+          GemmPanelAhead<rows>(depth, a.at, a.row, b, init, ld_init, c, ldy, ahead);
+        else
+          GemmPanel<rows>(depth, a.at, 1, rows, b, init, ld_init, c, ldy);
       });
-      if (last && product.finished)
-        finish(rows() - static_cast<int64_t>(left), count, col, kP, c, ldy);
-      a += count * depth;
+      if (last && product.finished) finish(row, count, col, kP, c, ldy);
       c += static_cast<ptrdiff_t>(count) * ldy;
       init += static_cast<ptrdiff_t>(count) * ld_init;
       left -= count;
@@ -170,18 +203,17 @@ class LinearKernel {
   }
 
   // The same for all of few rows and whole panels from p on.
-  void multiply_side_by_side(const Product& product, int64_t p, int64_t t, size_t depth,
-                             const float* a) {
+  void multiply_side_by_side(const Product& product, int64_t p, int64_t t, size_t depth) {
     const bool first = t == 0, last = t + static_cast<int64_t>(depth) == w_.depth();
     const int64_t col = p * kP - tile_.col_begin;
     const ptrdiff_t ldy = product.ldy;
     float* c = product.y + col;
     const float* init = first ? product.w.bias() + p * kP : c;
+    const Operand a = group(0, static_cast<size_t>(rows()), t, depth);
     WithRows(static_cast<size_t>(rows()), [&](auto rows) HWY_ATTR {
       if constexpr (panels_side_by_side(rows) > 1)
-        StreamPanels<rows, panels_side_by_side(rows)>(depth, a, static_cast<ptrdiff_t>(depth),
-                                                      product.w.at(t, p), depth * kP, init,
-                                                      first ? 0 : ldy, c, ldy);
+        StreamPanels<rows, panels_side_by_side(rows)>(depth, a.at, a.row, product.w.at(t, p),
+                                                      depth * kP, init, first ? 0 : ldy, c, ldy);
     });
     if (last && product.finished)
       for (int64_t n = 0; n < panels_side_by_side(rows()); ++n, c += kP)
@@ -228,8 +260,9 @@ class LinearKernel {
   const MatmulTile& tile_;
   const int64_t begin_, end_;  // panels
   Arena& arena_;
+  float* copy_ = nullptr;    // (rows, depth of a block) of x, if it is not read in place
   float* factor_ = nullptr;  // (rows, cols) x·Fᵀ + f
-  float* edge_ = nullptr;    // (6, panel): where a result has no room for a whole panel
+  float* edge_ = nullptr;    // (kMaxRows, panel): where a result has no room for a whole panel
 };
 
 // Panel p of W, of all blocks of the depth, to where PackedMatrix::at() says it is.
@@ -242,8 +275,8 @@ inline void PackPanel(const PackedMatrix& w, int64_t p, const std::vector<Weight
     return Matrix{static_cast<const std::byte*>(row.data) + bytes, row.dtype, row.row_stride,
                   row.col_stride};
   };
-  for (int64_t t = 0; t < w.depth(); t += PackedMatrix::kDepthBlock) {
-    const int64_t depth = std::min(PackedMatrix::kDepthBlock, w.depth() - t);
+  for (int64_t t = 0; t < w.depth(); t += w.block(t)) {
+    const int64_t depth = w.block(t);
     float* out = const_cast<float*>(w.at(t, p));  // NOLINT: this is where it is filled
     if (rows[first].piece == rows[first + count - 1].piece) {
       PackColumns<float>(from(first, t), 0, static_cast<size_t>(count), static_cast<size_t>(depth),

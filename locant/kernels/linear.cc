@@ -29,8 +29,8 @@ void RunPackPanel(const PackedMatrix& w, int64_t panel, const std::vector<Weight
   PackPanel(w, panel, rows);
 }
 
-int64_t PanelWidth() {
-  return static_cast<int64_t>(kPanel<float>);
+LinearShape ShapeFor(int64_t depth) {
+  return LinearKernel::shape_for(depth);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -43,7 +43,7 @@ namespace locant::inline v0 {
 
 HWY_EXPORT(RunLinear);
 HWY_EXPORT(RunPackPanel);
-HWY_EXPORT(PanelWidth);
+HWY_EXPORT(ShapeFor);
 
 namespace {
 
@@ -68,12 +68,11 @@ struct Cut {
 Cut cut(int64_t rows, const PackedMatrix& w, bool factor) {
   const int64_t items = kItemsPerThread * executor()->concurrency();
   // Rows in equal parts of whole groups of the micro-kernel.
-  constexpr int64_t kGroup = 6;
   const int64_t down = ceil_div(rows, kTileRows);
   Cut out;
-  out.rows = ceil_div(ceil_div(rows, down), kGroup) * kGroup;
+  out.rows = ceil_div(ceil_div(rows, down), w.shape().rows) * w.shape().rows;
   const int64_t across = std::max(
-      ceil_div(w.panels() * w.panel(), factor ? kTileCols / 2 : kTileCols), ceil_div(items, down));
+      ceil_div(w.panels() * w.shape().panel, factor ? kTileCols / 2 : kTileCols), ceil_div(items, down));
   const int64_t together = panels_side_by_side(rows);
   out.panels = std::max<int64_t>(1, ceil_div(ceil_div(w.panels(), across), together)) * together;
   return out;
@@ -103,7 +102,7 @@ void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& optio
 }  // namespace
 
 size_t PackedMatrix::bytes() const {
-  return static_cast<size_t>(panels() * panel_ * (depth_ + 1)) * sizeof(float);
+  return static_cast<size_t>(panels() * shape_.panel * (depth_ + 1)) * sizeof(float);
 }
 
 PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const ConstView> biases)
@@ -122,8 +121,8 @@ PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const C
   rows_ = static_cast<int64_t>(rows.size());
   require(rows_ >= 1 && depth_ >= 1, kScope, "weights must not be empty, got (", rows_, ", ",
           depth_, ")");
-  panel_ = (*(HWY_DISPATCH_TABLE(PanelWidth)[isa_]))();
-  bias_.assign(static_cast<size_t>(panels() * panel_), 0.0f);
+  shape_ = (*(HWY_DISPATCH_TABLE(ShapeFor)[isa_]))(depth_);
+  bias_.assign(static_cast<size_t>(panels() * shape_.panel), 0.0f);
   int64_t at = 0;
   for (size_t piece = 0; piece < biases.size(); ++piece) {
     const ConstView& b = biases[piece];
@@ -133,7 +132,7 @@ PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const C
     for (int64_t n = 0; b && n < count; ++n) bias_[at + n] = static_cast<float>(element(b, n));
     at += count;
   }
-  data_ = Block(static_cast<size_t>(panels() * panel_ * depth_) * sizeof(float));
+  data_ = Block(static_cast<size_t>(panels() * shape_.panel * depth_) * sizeof(float));
   const auto pack = HWY_DISPATCH_TABLE(RunPackPanel)[isa_];
   executor()->parallel_for(panels(), [&](int64_t p, int) { (*pack)(*this, p, rows); });
 }
@@ -147,11 +146,12 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
   const int64_t across = ceil_div(w.panels(), size.panels), down = ceil_div(rows, size.rows);
   const auto run = HWY_DISPATCH_TABLE(RunLinear)[w.isa()];
   executor()->parallel_for(across * down, [&](int64_t index, int) {
+    // Tiles that read the same part of W follow each other: it may still be in the second-level cache.
     MatmulTile tile;
-    tile.row_begin = index / across * size.rows;
+    tile.row_begin = index % down * size.rows;
     tile.row_end = std::min(tile.row_begin + size.rows, rows);
-    tile.col_begin = index % across * size.panels * w.panel();
-    tile.col_end = std::min(tile.col_begin + size.panels * w.panel(), w.rows());
+    tile.col_begin = index / down * size.panels * w.shape().panel;
+    tile.col_end = std::min(tile.col_begin + size.panels * w.shape().panel, w.rows());
     (*run)(x, w, options, y, tile);
   });
 }

@@ -21,9 +21,15 @@ struct WeightRow {
   size_t piece = 0;
 };
 
+// How an instruction set wants W of a given depth: columns in a panel, depth in a block; and how many
+// rows of x meet a panel at a time.
+struct LinearShape {
+  int64_t panel = 0, block = 0, rows = 0;
+};
+
 // W (N, K) float32 as the micro-kernel reads it, with its bias:
 //   for each block of the depth: (panels, depth of the block, panel), the last panel filled up with
-//   zeros. The width of a panel depends on the instruction set, so the one that packed it runs it.
+//   zeros. The shape depends on the instruction set, so the one that packed it runs it.
 class PackedMatrix {
  public:
   // W's rows come in pieces (n_i, K), their biases in pieces (n_i); no biases at all means zeros.
@@ -33,22 +39,23 @@ class PackedMatrix {
   int64_t rows() const { return rows_; }    // N
   int64_t depth() const { return depth_; }  // K
   size_t isa() const { return isa_; }
-  int64_t panel() const { return panel_; }
-  int64_t panels() const { return (rows_ + panel_ - 1) / panel_; }
+  const LinearShape& shape() const { return shape_; }
+  int64_t panels() const { return (rows_ + shape_.panel - 1) / shape_.panel; }
   size_t bytes() const;
 
-  // Depth per block: a panel of it is half a first-level cache.
-  static constexpr int64_t kDepthBlock = 256;
+  // Depth of the block that starts at t.
+  int64_t block(int64_t t) const { return std::min(shape_.block, depth_ - t); }
 
   // Panel `p` of the block of the depth that starts at t.
   const float* at(int64_t t, int64_t p) const {
-    return reinterpret_cast<const float*>(data_.data()) + panels() * panel_ * t +
-           p * panel_ * std::min(kDepthBlock, depth_ - t);
+    return reinterpret_cast<const float*>(data_.data()) + panels() * shape_.panel * t +
+           p * shape_.panel * block(t);
   }
   const float* bias() const { return bias_.data(); }  // (panels·panel)
 
  private:
-  int64_t rows_ = 0, depth_ = 0, panel_ = 0;
+  int64_t rows_ = 0, depth_ = 0;
+  LinearShape shape_;
   size_t isa_ = 0;
   Block data_;  // large ones on huge pages: every product walks through them
   std::vector<float> bias_;

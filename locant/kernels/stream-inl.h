@@ -1,4 +1,5 @@
-// GemmPanel for few rows of A, where reading B from memory is the limit.
+// GemmPanel that asks for B before it is read, and for few rows of A, where reading B from memory is
+// the limit.
 
 #if defined(LOCANT_KERNELS_STREAM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_STREAM_INL_H_
@@ -7,6 +8,7 @@
 #define LOCANT_KERNELS_STREAM_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstddef>
 
 #include "hwy/cache_control.h"
@@ -16,6 +18,58 @@
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
+
+constexpr size_t kLine = 64 / sizeof(float);  // floats of a cache line
+
+// The panel after the one that is multiplied, of which each group of rows asks for a share.
+struct Ahead {
+  const float* at;
+  const float* end;
+  size_t share;  // lines per group
+
+  // Into the first level.
+  HWY_INLINE void ask_at_once() {
+    const float* until = std::min(at + share * kLine, end);
+    for (; at < until; at += kLine) hwy::Prefetch(at);
+  }
+};
+
+// GemmPanel with rows of A that are contiguous, lda apart. It asks for its share of what is ahead
+// little by little, so that no burst keeps the products waiting, and into the second level: the
+// first is full of this panel.
+template <size_t kRows>
+HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
+                               const float* HWY_RESTRICT b, const float* init, ptrdiff_t ld_init,
+                               float* c, ptrdiff_t ldc, Ahead& ahead) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kN = kLanes<float>;
+  constexpr size_t kRounds = 4;  // between two requests
+  Vec<float> lo[kRows], hi[kRows];
+  Unroll<kRows>([&](auto r) HWY_ATTR {
+    lo[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init);
+    hi[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init + kN);
+  });
+  const auto round = [&](size_t t) HWY_ATTR {
+    const Vec<float> b_lo = hn::Load(d, b + t * 2 * kN), b_hi = hn::Load(d, b + t * 2 * kN + kN);
+    Unroll<kRows>([&](auto r) HWY_ATTR {
+      const Vec<float> x = hn::Set(d, a[static_cast<ptrdiff_t>(r) * lda + static_cast<ptrdiff_t>(t)]);
+      lo[r] = hn::MulAdd(x, b_lo, lo[r]);
+      hi[r] = hn::MulAdd(x, b_hi, hi[r]);
+    });
+  };
+  const size_t lines = ahead.share * kRounds / depth + 1;  // per request
+  for (size_t t = 0; t + kRounds <= depth; t += kRounds) {
+    const float* until = std::min(ahead.at + lines * kLine, ahead.end);
+    for (; ahead.at < until; ahead.at += kLine) __builtin_prefetch(ahead.at, 0, 2);
+#pragma GCC unroll 4
+    for (size_t s = 0; s < kRounds; ++s) round(t + s);
+  }
+  for (size_t t = depth / kRounds * kRounds; t < depth; ++t) round(t);
+  Unroll<kRows>([&](auto r) HWY_ATTR {
+    hn::StoreU(lo[r], d, c + static_cast<ptrdiff_t>(r) * ldc);
+    hn::StoreU(hi[r], d, c + static_cast<ptrdiff_t>(r) * ldc + kN);
+  });
+}
 
 // How far ahead weights are asked for where few rows use them: then memory is the limit, and
 // hardware prefetchers stop at the ends of pages.
@@ -29,7 +83,6 @@ HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t
                             ptrdiff_t ld_init, float* c, ptrdiff_t ldc) {
   const hn::ScalableTag<float> d;
   constexpr size_t kN = kLanes<float>;
-  constexpr size_t kLine = 64 / sizeof(float);
   Vec<float> lo[kRows], hi[kRows];
   Unroll<kRows>([&](auto r) HWY_ATTR {
     lo[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init);
