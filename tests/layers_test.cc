@@ -53,8 +53,8 @@ struct Sizes {
 };
 
 // Within, at and across groups of rows, panels, blocks of the depth and tiles.
-constexpr Sizes kSizes[] = {{1, 1, 1},    {6, 16, 64},   {7, 17, 3},    {5, 33, 300},
-                            {145, 50, 9}, {13, 400, 20}, {290, 31, 257}};
+constexpr Sizes kSizes[] = {{1, 1, 1},    {6, 16, 64},   {7, 17, 3},     {5, 33, 300},
+                            {145, 50, 9}, {13, 400, 20}, {290, 31, 257}, {19, 70, 1031}};
 
 TEST(Linear, IsThePlainProductOnEveryIsa) {
   for (const std::string& name : available_isas()) {
@@ -114,7 +114,7 @@ TEST(Linear, PiecesStandOneUnderTheOther) {
 }
 
 TEST(Linear, BitsOfARowDependNeitherOnThreadsNorOnCompany) {
-  constexpr int64_t M = 300, N = 100, K = 600;
+  constexpr int64_t M = 300, N = 100, K = 1100;
   const auto x = random_values(M * K, 1), w = random_values(N * K, 2), b = random_values(N, 3);
   const Linear layer(view(w.data(), {N, K}), view(b.data(), {N}));
   const int before = num_threads();

@@ -28,7 +28,7 @@ namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
 // One work item. Keys are walked in blocks; each block is packed once and meets all query rows of
-// the item in groups of six, whose scores (6, keys) stay in the first-level cache:
+// the item in groups of kMaxRows, whose scores (rows, keys) stay in the first-level cache:
 //
 //   for each block of keys:   pack K, V;  for each head: strips, tables, key-side products
 //     for each row group:     S = terms + QKᵀ;  mask;  softmax step;
@@ -291,8 +291,8 @@ class ForwardKernel {
   size_t depth_ = 0, value_panels_ = 0, ldo_ = 0, lds_ = 0;
   T* o_ = nullptr;                 // (heads, rows, ldo)
   T *m_ = nullptr, *l_ = nullptr;  // (heads, rows): running maximum and sum
-  T* s_ = nullptr;                 // (6, lds): scores, then probabilities
-  uint8_t* live_ = nullptr;        // (6, lds): visible pairs, when values are not all finite
+  T* s_ = nullptr;                 // (kMaxRows, lds): scores, then probabilities
+  uint8_t* live_ = nullptr;        // (kMaxRows, lds): visible pairs, when values are not all finite
   T *k_ = nullptr, *v_ = nullptr;  // the block: (panels, d, panel), (value panels, keys, panel)
   SoftmaxStep<T> step_;
   int64_t key_block_ = 0;  // keys per block

@@ -14,9 +14,9 @@
 #include "hwy/highway.h"
 #include "locant/kernels/stored-inl.h"
 
-// Before a loop: four rounds of it between two jumps. Counting costs nothing on a core of one's own,
-// but a tenth of the speed where another thread shares its decoder. (With rounds in templates, as
-// below, GCC 12 moves accumulators from register to register.)
+// Before a loop: four rounds of it between two jumps. Counting costs nothing on a core of one's
+// own, but a tenth of the speed where another thread shares its decoder. (With rounds in templates,
+// as below, GCC 12 moves accumulators from register to register.)
 #undef LOCANT_FOUR_AT_ONCE
 #if HWY_COMPILER_CLANG
 #define LOCANT_FOUR_AT_ONCE _Pragma("clang loop unroll_count(4)")
@@ -122,8 +122,8 @@ HWY_INLINE void WithRows(size_t rows, F&& f) {
   f(std::integral_constant<size_t, kMost>{});
 }
 
-// The size of the next group when `left` rows remain: six, but never a last group of fewer than
-// four if that can be avoided, since few accumulators leave the FMA units waiting.
+// The size of the next group when `left` rows remain: kMaxRows, but never a last group of fewer
+// than four if that can be avoided, since few accumulators leave the FMA units waiting.
 HWY_INLINE size_t NextRows(size_t left) {
   if (left > kMaxRows && left < 2 * kMaxRows - 2) return (left + 1) / 2;
   return left < kMaxRows ? left : kMaxRows;

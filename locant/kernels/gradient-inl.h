@@ -144,7 +144,7 @@ struct QuerySideGradient {
     return static_cast<size_t>(strip.rows[StripStart(block, row, rows.panel_end) - 1]);
   }
 
-  // dX += W·T, six rows at a time, each group with the table rows that it touches.
+  // dX += W·T, a group of rows at a time, each group with the table rows that it touches.
   void add_to_rows(const KeyBlock<T>& block, const RowGroup& rows, size_t lo, T* dx) const {
     for (size_t r = 0, n; r < rows.count; r += n) {
       n = NextRows(rows.count - r);

@@ -39,8 +39,8 @@ class LinearKernel {
         end_((tile.col_end + kP - 1) / kP),
         arena_(Arena::of_this_thread()) {}
 
-  // How W (·, depth) is packed. With x in place, blocks are as deep as pays, since results pass through
-  // memory once a block, and equally deep; else a panel is half a first-level cache.
+  // How W (·, depth) is packed. With x in place, blocks are as deep as pays, since results pass
+  // through memory once a block, and equally deep; else a panel is half a first-level cache.
   static LinearShape shape_for(int64_t depth) {
     constexpr int64_t kDeepest = kInPlace ? 1024 : 256;
     int64_t block = kDeepest;
@@ -65,8 +65,8 @@ class LinearKernel {
  private:
   static constexpr int64_t kP = static_cast<int64_t>(kPanel<float>);
 
-  // Cores with AVX-512 read rows of x where they lie as fast as a copy, whatever their distance; there
-  // making the copy is what shows (docs/decisions/0016).
+  // Cores with AVX-512 read rows of x where they lie as fast as a copy, whatever their distance;
+  // there making the copy is what shows (docs/decisions/0016).
   static constexpr bool kInPlace = HWY_TARGET <= HWY_AVX3;
 
   // W or F, and where its results go: rows ldy apart.
@@ -88,9 +88,7 @@ class LinearKernel {
 
   // So many that each group of them can ask for a part of the next panel, and that they are worth
   // interleaving. Otherwise a group asks for its own panel, some steps ahead.
-  bool many_rows() const {
-    return rows() >= (kInPlace ? 4 : 10 * static_cast<int64_t>(kMaxRows));
-  }
+  bool many_rows() const { return rows() >= (kInPlace ? 4 : 10 * static_cast<int64_t>(kMaxRows)); }
 
   // The group of `count` rows that begins at `row` of the tile, on the block that begins at t.
   Operand group(int64_t row, size_t count, int64_t t, size_t depth) const {
@@ -104,8 +102,7 @@ class LinearKernel {
   void run_block(int64_t t, int64_t depth) {
     if (!kInPlace) copy_rows(t, depth);
     const PackedMatrix& first = factor_ == nullptr ? w_ : *options_.factor;
-    if (factor_ != nullptr)
-      run_panels({first, factor_, cols(), false}, t, depth, w_.at(t, begin_));
+    if (factor_ != nullptr) run_panels({first, factor_, cols(), false}, t, depth, w_.at(t, begin_));
     // The tile goes on with the next block or, most likely, with the next tile.
     const bool last = t + depth == w_.depth();
     run_panels({w_, y_.at<float>(tile_.row_begin, tile_.col_begin), y_.strides[0], true}, t, depth,

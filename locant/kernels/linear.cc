@@ -71,8 +71,9 @@ Cut cut(int64_t rows, const PackedMatrix& w, bool factor) {
   const int64_t down = ceil_div(rows, kTileRows);
   Cut out;
   out.rows = ceil_div(ceil_div(rows, down), w.shape().rows) * w.shape().rows;
-  const int64_t across = std::max(
-      ceil_div(w.panels() * w.shape().panel, factor ? kTileCols / 2 : kTileCols), ceil_div(items, down));
+  const int64_t across =
+      std::max(ceil_div(w.panels() * w.shape().panel, factor ? kTileCols / 2 : kTileCols),
+               ceil_div(items, down));
   const int64_t together = panels_side_by_side(rows);
   out.panels = std::max<int64_t>(1, ceil_div(ceil_div(w.panels(), across), together)) * together;
   return out;
@@ -146,7 +147,8 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
   const int64_t across = ceil_div(w.panels(), size.panels), down = ceil_div(rows, size.rows);
   const auto run = HWY_DISPATCH_TABLE(RunLinear)[w.isa()];
   executor()->parallel_for(across * down, [&](int64_t index, int) {
-    // Tiles that read the same part of W follow each other: it may still be in the second-level cache.
+    // Tiles that read the same part of W follow each other: it may still be in the second-level
+    // cache.
     MatmulTile tile;
     tile.row_begin = index % down * size.rows;
     tile.row_end = std::min(tile.row_begin + size.rows, rows);

@@ -21,8 +21,8 @@ struct WeightRow {
   size_t piece = 0;
 };
 
-// How an instruction set wants W of a given depth: columns in a panel, depth in a block; and how many
-// rows of x meet a panel at a time.
+// How an instruction set wants W of a given depth: columns in a panel, depth in a block; and how
+// many rows of x meet a panel at a time.
 struct LinearShape {
   int64_t panel = 0, block = 0, rows = 0;
 };
@@ -61,8 +61,8 @@ class PackedMatrix {
   std::vector<float> bias_;
 };
 
-// Panels of W that are read at once. With up to three rows memory is the limit; hardware prefetchers
-// read two or three streams faster than one, and faster than with anything asked for.
+// Panels of W that are read at once. With up to three rows memory is the limit; hardware
+// prefetchers read two or three streams faster than one, and faster than with anything asked for.
 constexpr int64_t panels_side_by_side(int64_t rows) {
   return rows > 3 ? 1 : rows == 3 ? 2 : 3;
 }

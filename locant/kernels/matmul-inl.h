@@ -117,7 +117,7 @@ class MatmulKernel {
   const size_t depth_;
   Arena& arena_;
   size_t panels_ = 0;
-  T* edge_ = nullptr;  // (6, panel): where a result has no room for a whole panel
+  T* edge_ = nullptr;  // (kMaxRows, panel): where a result has no room for a whole panel
 };
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

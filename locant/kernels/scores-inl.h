@@ -42,8 +42,8 @@ std::vector<Rows<T>> QueryRows(const AttentionCall& call, const Sequence& sequen
   return out;
 }
 
-// S = c·<q_i + u, k_j> + terms for a group of at most six rows against the block's keys, and -inf
-// where nothing is visible. Steps from the outside in: rows, keys, head, group.
+// S = c·<q_i + u, k_j> + terms for a group of at most kMaxRows rows against the block's keys, and
+// -inf where nothing is visible. Steps from the outside in: rows, keys, head, group.
 template <class T>
 class ScoreBlock {
  public:
@@ -127,7 +127,7 @@ class ScoreBlock {
   }
 
   // The terms: in the panels' starting values, in S itself, and in the rows' offsets, which belong
-  // to all scores of a row and are not yet added.   s (rows of the group, lds);  offset (6)
+  // to all scores of a row and are not yet added.   s (rows of the group, lds);  offset (kMaxRows)
   void add_terms(const RowGroup& group, T* s, size_t lds, T* offset) {
     const size_t panels = group.panel_end - group.panel_begin;
     for (size_t p = 0; p < panels; ++p) starts_[p] = {zeros_, 0};

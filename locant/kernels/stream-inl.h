@@ -1,5 +1,5 @@
-// GemmPanel that asks for B before it is read, and for few rows of A, where reading B from memory is
-// the limit.
+// GemmPanel that asks for B before it is read, and for few rows of A, where reading B from memory
+// is the limit.
 
 #if defined(LOCANT_KERNELS_STREAM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_STREAM_INL_H_
@@ -52,7 +52,8 @@ HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdif
   const auto round = [&](size_t t) HWY_ATTR {
     const Vec<float> b_lo = hn::Load(d, b + t * 2 * kN), b_hi = hn::Load(d, b + t * 2 * kN + kN);
     Unroll<kRows>([&](auto r) HWY_ATTR {
-      const Vec<float> x = hn::Set(d, a[static_cast<ptrdiff_t>(r) * lda + static_cast<ptrdiff_t>(t)]);
+      const Vec<float> x =
+          hn::Set(d, a[static_cast<ptrdiff_t>(r) * lda + static_cast<ptrdiff_t>(t)]);
       lo[r] = hn::MulAdd(x, b_lo, lo[r]);
       hi[r] = hn::MulAdd(x, b_hi, hi[r]);
     });
@@ -61,7 +62,7 @@ HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdif
   for (size_t t = 0; t + kRounds <= depth; t += kRounds) {
     const float* until = std::min(ahead.at + lines * kLine, ahead.end);
     for (; ahead.at < until; ahead.at += kLine) __builtin_prefetch(ahead.at, 0, 2);
-#pragma GCC unroll 4
+    LOCANT_FOUR_AT_ONCE
     for (size_t s = 0; s < kRounds; ++s) round(t + s);
   }
   for (size_t t = depth / kRounds * kRounds; t < depth; ++t) round(t);
