@@ -186,6 +186,7 @@ class LinearKernel {
       const int64_t row = rows() - static_cast<int64_t>(left);
       const Operand a = group(row, count, t, depth);
       if (!kInPlace) ahead.ask_at_once();
+      if (last && product.finished) ask_for_residual(row, count, col);
       WithRows(count, [&](auto rows) HWY_ATTR {
         if constexpr (kInPlace)
           GemmPanelAhead<rows>(depth, a.at, a.row, b, init, ld_init, c, ldy, ahead);
@@ -215,6 +216,14 @@ class LinearKernel {
     if (last && product.finished)
       for (int64_t n = 0; n < panels_side_by_side(rows()); ++n, c += kP)
         finish(0, static_cast<size_t>(rows()), col + n * kP, kP, c, ldy);
+  }
+
+  // What finish() will read of a whole panel, while the products run.
+  void ask_for_residual(int64_t row, size_t count, int64_t col) const {
+    const ConstView& residual = options_.residual;
+    for (int64_t r = row; residual && r < row + static_cast<int64_t>(count); ++r)
+      for (int64_t e = 0; e < kP; e += static_cast<int64_t>(kLine))
+        hwy::Prefetch(residual.at<float>(tile_.row_begin + r, tile_.col_begin + col + e));
   }
 
   // c = activation(c)·factor + residual; row and col are the tile's.
