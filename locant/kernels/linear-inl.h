@@ -48,11 +48,7 @@ class LinearKernel {
       const int64_t blocks = (depth + kDeepest - 1) / kDeepest;
       block = (depth + blocks - 1) / blocks;
     }
-    // Small tiles let threads end together, and cost nothing where no rows are copied for each.
-    return {.panel = kP,
-            .block = block,
-            .rows = static_cast<int64_t>(kMaxRows),
-            .tile_rows = kInPlace ? 72 : 144};
+    return {.panel = kP, .block = block, .rows = static_cast<int64_t>(kMaxRows)};
   }
 
   // Every element is summed over the depth in the same order, wherever it stands in a tile. The

@@ -49,8 +49,9 @@ namespace {
 
 constexpr const char* kScope = "linear";
 
-// A tile's rows of x and y stay in the second-level cache: 144·(256 + 384) floats, or 72·(1024 +
-// 384). With a factor there are twice as many results.
+// A tile's rows of x and y stay in the second-level cache: 144·(256 + 384) floats. With a factor
+// there are twice as many results.
+constexpr int64_t kTileRows = 144;
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kItemsPerThread = 4;  // so that threads end together
 
@@ -67,7 +68,7 @@ struct Cut {
 Cut cut(int64_t rows, const PackedMatrix& w, bool factor) {
   const int64_t items = kItemsPerThread * executor()->concurrency();
   // Rows in equal parts of whole groups of the micro-kernel.
-  const int64_t down = ceil_div(rows, w.shape().tile_rows);
+  const int64_t down = ceil_div(rows, kTileRows);
   Cut out;
   out.rows = ceil_div(ceil_div(rows, down), w.shape().rows) * w.shape().rows;
   const int64_t across =

@@ -21,10 +21,10 @@ struct WeightRow {
   size_t piece = 0;
 };
 
-// How an instruction set wants W of a given depth: columns in a panel, depth in a block; how many
-// rows of x meet a panel at a time, and how many a tile has at most.
+// How an instruction set wants W of a given depth: columns in a panel, depth in a block; and how
+// many rows of x meet a panel at a time.
 struct LinearShape {
-  int64_t panel = 0, block = 0, rows = 0, tile_rows = 0;
+  int64_t panel = 0, block = 0, rows = 0;
 };
 
 // W (N, K) float32 as the micro-kernel reads it, with its bias:
