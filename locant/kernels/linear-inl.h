@@ -103,7 +103,8 @@ class LinearKernel {
     if (!kInPlace) copy_rows(t, depth);
     const PackedMatrix& first = factor_ == nullptr ? w_ : *options_.factor;
     if (factor_ != nullptr) run_panels({first, factor_, cols(), false}, t, depth, w_.at(t, begin_));
-    // The tile goes on with the next block or, most likely, with the next tile.
+    // The tile goes on with the next block. After the last one come tiles of the same columns,
+    // whose W is near, and then the next columns.
     const bool last = t + depth == w_.depth();
     run_panels({w_, y_.at<float>(tile_.row_begin, tile_.col_begin), y_.strides[0], true}, t, depth,
                last ? first.at(0, end_ < w_.panels() ? end_ : 0) : first.at(t + depth, begin_));

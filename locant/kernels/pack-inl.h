@@ -218,8 +218,8 @@ Rows<T> RowsOf(const Matrix& m, int64_t begin, size_t count, size_t width, T sca
   return {copy, static_cast<ptrdiff_t>(width)};
 }
 
-// count <= kMaxRows rows, `stride` apart, as the micro-kernel reads them: out[t·count + r] = in[r,
-// t].
+// count <= kMaxRows rows, `stride` apart, as the micro-kernel reads them:
+//   out[t·count + r] = in[r, t]
 HWY_INLINE void Interleave(const float* in, int64_t stride, size_t count, size_t depth,
                            float* HWY_RESTRICT out) {
   size_t t = 0;
