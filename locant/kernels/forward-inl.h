@@ -19,6 +19,7 @@
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/pack-inl.h"
 #include "locant/kernels/position-inl.h"
+#include "locant/kernels/prefetch.h"
 #include "locant/kernels/scores-inl.h"
 #include "locant/kernels/softmax-inl.h"
 #include "locant/kernels/thin-inl.h"
@@ -51,7 +52,8 @@ class ForwardKernel {
     const KeyRange keys = visible_keys();
     for (int64_t key = keys.begin / key_block_ * key_block_; key < keys.end; key += key_block_)
       run_block(std::max(key, item_.key_begin),
-                std::min({key + key_block_, keys.end, item_.key_end}));
+                std::min({key + key_block_, keys.end, item_.key_end}),
+                key + key_block_ >= keys.end);
     end();
     return tiles_;
   }
@@ -108,7 +110,7 @@ class ForwardKernel {
     return IsLoadable<T>(view.dtype) && (view.strides[3] == 1 || view.shape[3] == 1);
   }
 
-  void run_block(int64_t key_begin, int64_t key_end) {
+  void run_block(int64_t key_begin, int64_t key_end, bool last) {
     key_begin_ = key_begin;
     pack_keys(static_cast<size_t>(key_end - key_begin));
     scores_.begin_keys(key_begin, static_cast<size_t>(key_end - key_begin), k_);
@@ -117,6 +119,8 @@ class ForwardKernel {
       begin_head(h);
       for (size_t row = 0, n; row < rows(); row += n) {
         n = NextRows(rows() - row);
+        if (row + n < rows()) scores_.ask_for_rows(h, row + n);
+        if (last && item_.partial == nullptr) ask_to_write(h, row, n);
         run_group(h, row, n);
       }
     }
@@ -267,6 +271,18 @@ class ForwardKernel {
           store(h, r, o_ + i * ldo_, m_[i], l_[i]);
         }
       }
+  }
+
+  // Rows of out, which store() will write, while the products run.
+  void ask_to_write(size_t h, size_t row, size_t count) const {
+    const int64_t head = item_.queries.head_begin + static_cast<int64_t>(h);
+    const int64_t first = sequence_.q_begin + item_.queries.row_begin + static_cast<int64_t>(row);
+    const size_t bytes = static_cast<size_t>(problem_.value_dim) * size_of(call_.out.dtype);
+    for (size_t r = 0; r < count; ++r) {
+      const auto* at = static_cast<const char*>(
+          call_.out.row(sequence_.batch, head, first + static_cast<int64_t>(r)));
+      for (size_t byte = 0; byte < bytes; byte += 64) PrefetchToWrite(at + byte);
+    }
   }
 
   // out = O / l, lse = m + log l

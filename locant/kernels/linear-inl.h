@@ -1,4 +1,4 @@
-// A rectangle of y = activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual.
+// A rectangle of y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual).
 
 #if defined(LOCANT_KERNELS_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_LINEAR_INL_H_
@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "locant/core/view.h"
 #include "locant/kernels/activation-inl.h"
@@ -19,7 +18,9 @@
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/linear.h"
 #include "locant/kernels/matmul_tile.h"
+#include "locant/kernels/norm-inl.h"
 #include "locant/kernels/pack-inl.h"
+#include "locant/kernels/prefetch.h"
 #include "locant/kernels/stream-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,6 +61,7 @@ class LinearKernel {
     edge_ = arena_.take<float>(kMaxRows * kP);
     if (options_.factor != nullptr) factor_ = arena_.take<float>(rows() * cols());
     for (int64_t t = 0; t < w_.depth(); t += w_.block(t)) run_block(t, w_.block(t));
+    if (options_.norm && cols() == w_.rows()) normalize_rows();
   }
 
  private:
@@ -163,8 +165,9 @@ class LinearKernel {
       else
         StreamPanel<rows>(depth, a.at, a.row, b, next, init, first ? 0 : ldc, c, ldc);
     });
-    if (last && product.finished) finish(row, count, col, cols, c, ldc);
-    if (!whole)
+    if (last && product.finished)
+      finish(row, count, col, cols, {c, ldc}, {y, ldy});
+    else if (!whole)
       for (size_t r = 0; r < count; ++r)
         std::copy_n(c + r * kP, cols, y + static_cast<ptrdiff_t>(r) * ldy);
   }
@@ -176,9 +179,10 @@ class LinearKernel {
     const bool first = t == 0, last = t + static_cast<int64_t>(depth) == w_.depth();
     const int64_t col = p * kP - tile_.col_begin;
     const ptrdiff_t ldy = product.ldy, ld_init = first ? 0 : ldy;
+    const bool to_finish = last && product.finished && has_finish();
     const float* b = product.w.at(t, p);
-    float* c = product.y + col;
-    const float* init = first ? product.w.bias() + p * kP : c;
+    float* y = product.y + col;
+    const float* init = first ? product.w.bias() + p * kP : y;
     size_t left = static_cast<size_t>(rows());
     const size_t lines = depth * kP / kLine;  // of a panel
     Ahead ahead{next, next + lines * kLine, lines * kMaxRows / left + 1};
@@ -187,15 +191,22 @@ class LinearKernel {
       const int64_t row = rows() - static_cast<int64_t>(left);
       const Operand a = group(row, count, t, depth);
       if (!kInPlace) ahead.ask_at_once();
-      if (last && product.finished) ask_for_residual(row, count, col);
+      // The first panel of a tile is where its rows of x come from far away.
+      ahead.rows = p == begin_ && left >= 2 * kMaxRows
+                       ? x_.at<float>(tile_.row_begin + row + static_cast<int64_t>(count), t)
+                       : nullptr;
+      if (first) ask_to_write(count, y, ldy);
+      if (to_finish) ask_for_residual(row, count, col);
+      float* c = to_finish ? edge_ : y;
+      const ptrdiff_t ldc = to_finish ? kP : ldy;
       WithRows(count, [&](auto rows) HWY_ATTR {
         if constexpr (kInPlace)
-          GemmPanelAhead<rows>(depth, a.at, a.row, b, init, ld_init, c, ldy, ahead);
+          GemmPanelAhead<rows>(depth, a.at, a.row, b, init, ld_init, c, ldc, ahead);
         else
-          GemmPanel<rows>(depth, a.at, 1, rows, b, init, ld_init, c, ldy);
+          GemmPanel<rows>(depth, a.at, 1, rows, b, init, ld_init, c, ldc);
       });
-      if (last && product.finished) finish(row, count, col, kP, c, ldy);
-      c += static_cast<ptrdiff_t>(count) * ldy;
+      if (to_finish) finish(row, count, col, kP, {c, ldc}, {y, ldy});
+      y += static_cast<ptrdiff_t>(count) * ldy;
       init += static_cast<ptrdiff_t>(count) * ld_init;
       left -= count;
     }
@@ -216,7 +227,15 @@ class LinearKernel {
     });
     if (last && product.finished)
       for (int64_t n = 0; n < panels_side_by_side(rows()); ++n, c += kP)
-        finish(0, static_cast<size_t>(rows()), col + n * kP, kP, c, ldy);
+        finish(0, static_cast<size_t>(rows()), col + n * kP, kP, {c, ldy}, {c, ldy});
+  }
+
+  // Whole rows are done here, where they are still in the second-level cache.
+  void normalize_rows() const {
+    for (int64_t row = tile_.row_begin; row < tile_.row_end; ++row) {
+      float* y = y_.at<float>(row);
+      Normalize(norm_row(y, nullptr, options_.norm, y, cols()));
+    }
   }
 
   // What finish() will read of a whole panel, while the products run.
@@ -224,40 +243,55 @@ class LinearKernel {
     const ConstView& residual = options_.residual;
     for (int64_t r = row; residual && r < row + static_cast<int64_t>(count); ++r)
       for (int64_t e = 0; e < kP; e += static_cast<int64_t>(kLine))
-        hwy::Prefetch(residual.at<float>(tile_.row_begin + r, tile_.col_begin + col + e));
+        Prefetch(residual.at<float>(tile_.row_begin + r, tile_.col_begin + col + e));
   }
 
-  // c = activation(c)·factor + residual; row and col are the tile's.
-  HWY_NOINLINE void finish(int64_t row, size_t count, int64_t col, int64_t cols, float* c,
-                           ptrdiff_t ldc) const {
+  // The rows of y that a group will write, as this core's own, while the products run. Another core
+  // may have used them last, and what it must give up would keep the stores waiting.
+  static void ask_to_write(size_t count, const float* y, ptrdiff_t ldy) {
+    for (size_t r = 0; r < count; ++r, y += ldy)
+      for (int64_t e = 0; e < kP; e += static_cast<int64_t>(kLine)) PrefetchToWrite(y + e);
+  }
+
+  struct Results {
+    float* at;
+    ptrdiff_t ld;
+    float* row(size_t r) const { return at + static_cast<ptrdiff_t>(r) * ld; }
+  };
+
+  bool has_finish() const {
+    return options_.activation != Activation::none || factor_ != nullptr || options_.residual;
+  }
+
+  // y = activation(c)·factor + residual; row and col are the tile's. c may be y; it has room for a
+  // whole panel.
+  HWY_NOINLINE void finish(int64_t row, size_t count, int64_t col, int64_t cols, Results c,
+                           Results y) const {
     const hn::ScalableTag<float> d;
-    constexpr size_t kN = kLanes<float>;
-    if (options_.activation != Activation::none)
-      for (size_t r = 0; r < count; ++r)
-        for (size_t e = 0; e < kP; e += kN) {
-          float* at = c + static_cast<ptrdiff_t>(r) * ldc + e;
-          hn::StoreU(Activate(options_.activation, hn::LoadU(d, at)), d, at);
-        }
-    const auto combine = [&](const float* with, ptrdiff_t ld, auto&& f) HWY_ATTR {
-      for (size_t r = 0; r < count; ++r, with += ld) {
-        float* to = c + static_cast<ptrdiff_t>(r) * ldc;
-        if (cols == kP) {
-          for (size_t e = 0; e < kP; e += kN)
-            hn::StoreU(f(hn::LoadU(d, to + e), hn::LoadU(d, with + e)), d, to + e);
-        } else {
-          const hn::CappedTag<float, 1> one;
-          for (int64_t e = 0; e < cols; ++e)
-            hn::StoreU(f(hn::LoadU(one, to + e), hn::LoadU(one, with + e)), one, to + e);
-        }
-      }
-    };
-    if (factor_ != nullptr)
-      combine(factor_ + row * this->cols() + col, this->cols(),
-              [](auto a, auto b) HWY_ATTR { return hn::Mul(a, b); });
+    const hn::CappedTag<float, 1> one;
     const ConstView& residual = options_.residual;
-    if (residual)
-      combine(residual.at<float>(tile_.row_begin + row, tile_.col_begin + col), residual.strides[0],
-              [](auto a, auto b) HWY_ATTR { return hn::Add(a, b); });
+    for (size_t r = 0; r < count; ++r) {
+      const int64_t at = row + static_cast<int64_t>(r);
+      const float* factor = factor_ == nullptr ? nullptr : factor_ + at * this->cols() + col;
+      const float* plus =
+          residual ? residual.at<float>(tile_.row_begin + at, tile_.col_begin + col) : nullptr;
+      const auto combine = [&](auto tag, auto x, int64_t e) HWY_ATTR {
+        if (factor != nullptr) x = hn::Mul(x, hn::LoadU(tag, factor + e));
+        if (plus != nullptr) x = hn::Add(x, hn::LoadU(tag, plus + e));
+        return x;
+      };
+      float *from = c.row(r), *to = y.row(r);
+      for (int64_t e = 0; e < kP; e += static_cast<int64_t>(kLanes<float>)) {
+        const Vec<float> x = Activate(options_.activation, hn::LoadU(d, from + e));
+        if (cols == kP)
+          hn::StoreU(combine(d, x, e), d, to + e);
+        else
+          hn::StoreU(x, d, from + e);
+      }
+      if (cols < kP)
+        for (int64_t e = 0; e < cols; ++e)
+          hn::StoreU(combine(one, hn::LoadU(one, from + e), e), one, to + e);
+    }
   }
 
   const ConstView& x_;  // (M, K)
@@ -269,7 +303,7 @@ class LinearKernel {
   Arena& arena_;
   float* copy_ = nullptr;    // (rows, depth of a block) of x, if it is not read in place
   float* factor_ = nullptr;  // (rows, cols) x·Fᵀ + f
-  float* edge_ = nullptr;    // (kMaxRows, panel): where a result has no room for a whole panel
+  float* edge_ = nullptr;    // (kMaxRows, panel): results that are finished, or cut, on their way to y
 };
 
 // Panel p of W, of all blocks of the depth, to where PackedMatrix::at() says it is.

@@ -54,6 +54,8 @@ constexpr const char* kScope = "linear";
 constexpr int64_t kTileRows = 144;
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kItemsPerThread = 4;  // so that threads end together
+// So many rows repay reading all of W for them, so that a tile has whole rows and can normalise them.
+constexpr int64_t kWholeRows = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -65,15 +67,21 @@ struct Cut {
   int64_t rows = 1, panels = 1;  // of one item
 };
 
-Cut cut(int64_t rows, const PackedMatrix& w, bool factor) {
+Cut cut(int64_t rows, const PackedMatrix& w, const LinearOptions& options) {
   const int64_t items = kItemsPerThread * executor()->concurrency();
+  const bool whole_rows = options.norm && rows >= items * kWholeRows;
   // Rows in equal parts of whole groups of the micro-kernel.
-  const int64_t down = ceil_div(rows, kTileRows);
+  int64_t down = ceil_div(rows, kTileRows);
+  if (whole_rows) down = ceil_div(down, items) * items;
   Cut out;
   out.rows = ceil_div(ceil_div(rows, down), w.shape().rows) * w.shape().rows;
+  if (whole_rows) {
+    out.panels = w.panels();
+    return out;
+  }
+  const int64_t cols = options.factor == nullptr ? kTileCols : kTileCols / 2;
   const int64_t across =
-      std::max(ceil_div(w.panels() * w.shape().panel, factor ? kTileCols / 2 : kTileCols),
-               ceil_div(items, down));
+      std::max(ceil_div(w.panels() * w.shape().panel, cols), ceil_div(items, down));
   const int64_t together = panels_side_by_side(rows);
   out.panels = std::max<int64_t>(1, ceil_div(ceil_div(w.panels(), across), together)) * together;
   return out;
@@ -96,6 +104,7 @@ void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& optio
   for (const ConstView& view : {x, ConstView(y), residual})
     require(!view || (view.dtype == DType::f32 && (view.strides[1] == 1 || view.shape[1] <= 1)),
             kScope, "x, y and residual must be f32 with rows of contiguous elements");
+  if (options.norm) check_norm(options.norm, w.rows());
   require(!may_overlap(y, x) && !may_overlap(y, residual), kScope,
           "y overlaps x or residual in memory");
 }
@@ -143,12 +152,15 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
   check(x, w, options, y);
   const int64_t rows = y.shape[0];
   if (rows == 0) return;
-  const Cut size = cut(rows, w, options.factor != nullptr);
+  const Cut size = cut(rows, w, options);
   const int64_t across = ceil_div(w.panels(), size.panels), down = ceil_div(rows, size.rows);
   const auto run = HWY_DISPATCH_TABLE(RunLinear)[w.isa()];
+  const int64_t threads = executor()->concurrency(), share = across * down / threads;
   executor()->parallel_for(across * down, [&](int64_t index, int) {
     // Tiles that read the same part of W follow each other: it may still be in the second-level
-    // cache.
+    // cache. But indices that follow each other are taken by different threads, which do better far
+    // apart (docs/decisions/0017).
+    if (index < share * threads) index = index % threads * share + index / threads;
     MatmulTile tile;
     tile.row_begin = index % down * size.rows;
     tile.row_end = std::min(tile.row_begin + size.rows, rows);
@@ -156,6 +168,7 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
     tile.col_end = std::min(tile.col_begin + size.panels * w.shape().panel, w.rows());
     (*run)(x, w, options, y, tile);
   });
+  if (options.norm && across > 1) normalize(y, options.norm, y);
 }
 
 }  // namespace locant::inline v0

@@ -1,4 +1,4 @@
-// y = activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual, with W and F packed once.
+// y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual), with W and F packed once.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "locant/core/memory.h"
 #include "locant/core/view.h"
 #include "locant/kernels/activation.h"
+#include "locant/kernels/rows.h"
 
 namespace locant::inline v0 {
 
@@ -70,10 +71,11 @@ constexpr int64_t panels_side_by_side(int64_t rows) {
 struct LinearOptions {
   Activation activation = Activation::none;
   const PackedMatrix* factor = nullptr;  // (N, K): its product is multiplied with the activation
-  ConstView residual = {};               // (M, N), added at the end
+  ConstView residual = {};               // (M, N), added to that
+  NormWeights norm = {};                 // of the rows of the sum; none: they stay as they are
 };
 
-// y (M, N) = activation(x (M, K)·Wᵀ + b)·(x·Fᵀ + f) + residual; float32, rows of contiguous
+// y (M, N) = norm(activation(x (M, K)·Wᵀ + b)·(x·Fᵀ + f) + residual); float32, rows of contiguous
 // elements.
 // Threaded; the bits of a row depend neither on the number of threads nor on the other rows.
 void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options, const View& y);

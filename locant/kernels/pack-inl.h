@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "locant/core/view.h"
 #include "locant/kernels/arena.h"
 #include "locant/kernels/gemm-inl.h"
+#include "locant/kernels/prefetch.h"
 #include "locant/kernels/stored-inl.h"
 #include "locant/kernels/transpose-inl.h"
 
@@ -51,7 +51,7 @@ template <class T>
 HWY_INLINE void PrefetchRows(const T* row, int64_t stride, size_t count, size_t width) {
   for (size_t r = 0; r < count; ++r, row += stride)
     for (size_t byte = 0; byte < width * sizeof(T); byte += 64)
-      hwy::Prefetch(reinterpret_cast<const char*>(row) + byte);
+      Prefetch(reinterpret_cast<const char*>(row) + byte);
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -134,11 +134,13 @@ bool PackRows(const Matrix& m, int64_t begin, size_t count, size_t width, T* out
   constexpr size_t kP = kPanel<T>;
   const hn::ScalableTag<T> d;
   constexpr size_t kN = kLanes<T>;
+  constexpr int64_t kRowsAhead = 8;
   Vec<T> lo = hn::Zero(d), hi = hn::Zero(d);  // x·0 is not zero where x is infinite or NaN
   WithStored(m.dtype, [&](auto stored) HWY_ATTR {
     using S = decltype(stored);
     for (size_t r = 0; r < count; ++r) {
       const S* in = m.row<S>(begin + static_cast<int64_t>(r));
+      PrefetchRows(in + kRowsAhead * m.row_stride, m.row_stride, 1, width);
       T* to = out + r * kP;
       for (size_t col = 0; col < width; col += kP, to += count * kP) {
         const size_t cols = std::min(kP, width - col);

@@ -1,9 +1,7 @@
 #include "locant/kernels/rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "locant/core/executor.h"
 #include "locant/kernels/isa_dispatch.h"
@@ -14,69 +12,14 @@
 
 #include "hwy/highway.h"
 #include "locant/kernels/activation-inl.h"
-
-#ifndef LOCANT_KERNELS_ROWS_CALL_
-#define LOCANT_KERNELS_ROWS_CALL_
-namespace locant::inline v0 {
-
-// One row of layer_norm, or of rms_norm: then beta is null. residual may be null.
-struct NormRow {
-  const float *x, *residual, *gamma, *beta;
-  float* y;
-  size_t width;
-  float eps;
-};
-
-}  // namespace locant::inline v0
-#endif
+#include "locant/kernels/norm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
 namespace HWY_NAMESPACE {
 
-// Calls f(offset, tag) with whole vectors and then, for what is left, with single elements.
-template <class F>
-HWY_INLINE void OverRow(size_t width, F&& f) {
-  const hn::ScalableTag<float> d;
-  size_t c = 0;
-  for (; c + kLanes<float> <= width; c += kLanes<float>) f(c, d);
-  for (; c < width; ++c) f(c, hn::CappedTag<float, 1>());
-}
-
-// Two passes: the variance is a sum of squares of small numbers, not a difference of large ones.
-void Normalize(const NormRow& row) {
-  const auto load = [&](size_t c, auto d) HWY_ATTR {
-    const auto x = hn::LoadU(d, row.x + c);
-    return row.residual == nullptr ? x : hn::Add(x, hn::LoadU(d, row.residual + c));
-  };
-  const float count = static_cast<float>(row.width);
-  const auto total = [&](auto&& value) HWY_ATTR {
-    const hn::ScalableTag<float> d;
-    const size_t whole = row.width / kLanes<float> * kLanes<float>;
-    Vec<float> sums = hn::Zero(d);
-    float rest = 0;
-    OverRow(row.width, [&](size_t c, auto tag) HWY_ATTR {
-      if constexpr (std::is_same_v<decltype(tag), hn::ScalableTag<float>>)
-        if (c < whole) {
-          sums = hn::Add(sums, value(c, tag));
-          return;
-        }
-      rest += hn::GetLane(value(c, tag));
-    });
-    return hn::GetLane(hn::SumOfLanes(d, sums)) + rest;
-  };
-  const float mean = row.beta == nullptr ? 0.0f : total(load) / count;
-  const float variance = total([&](size_t c, auto d) HWY_ATTR {
-                           const auto centred = hn::Sub(load(c, d), hn::Set(d, mean));
-                           return hn::Mul(centred, centred);
-                         }) /
-                         count;
-  const float scale = 1.0f / std::sqrt(variance + row.eps);
-  OverRow(row.width, [&](size_t c, auto d) HWY_ATTR {
-    const auto unit = hn::Mul(hn::Sub(load(c, d), hn::Set(d, mean)), hn::Set(d, scale));
-    const auto shift = row.beta == nullptr ? hn::Zero(d) : hn::LoadU(d, row.beta + c);
-    hn::StoreU(hn::MulAdd(unit, hn::LoadU(d, row.gamma + c), shift), d, row.y + c);
-  });
+void RunNormalize(const NormRow& row) {
+  Normalize(row);
 }
 
 void ActivateRow(Activation activation, float* x, size_t width) {
@@ -99,7 +42,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace locant::inline v0 {
 
-HWY_EXPORT(Normalize);
+HWY_EXPORT(RunNormalize);
 HWY_EXPORT(ActivateRow);
 
 namespace {
@@ -127,34 +70,37 @@ void check_weight(const char* name, const ConstView& weight, int64_t width) {
           kScope, name, " must be f32 (", width, "), got ", shape_text(weight));
 }
 
-// An empty beta makes it an rms_norm.
-void normalize(const ConstView& x, const ConstView& residual, const ConstView& gamma,
-               const ConstView& beta, float eps, const View& y) {
+void normalize(const ConstView& x, const ConstView& residual, const NormWeights& weights,
+               const View& y) {
   check_rows("x", x);
   check_rows("y", y);
   if (residual) check_rows("residual", residual);
   require(y.shape == x.shape && (!residual || residual.shape == x.shape), kScope,
           "x, residual and y must have one shape, got ", shape_text(x), ", ", shape_text(residual),
           " and ", shape_text(y));
-  check_weight("gamma", gamma, x.shape[1]);
-  const auto run = LOCANT_DISPATCH(Normalize);
+  check_norm(weights, x.shape[1]);
+  const auto run = LOCANT_DISPATCH(RunNormalize);
   over_rows(x.shape[0], [&](int64_t row) {
-    run({.x = x.at<float>(row),
-         .residual = residual ? residual.at<float>(row) : nullptr,
-         .gamma = gamma.at<float>(),
-         .beta = beta ? beta.at<float>() : nullptr,
-         .y = y.at<float>(row),
-         .width = static_cast<size_t>(x.shape[1]),
-         .eps = eps});
+    run(norm_row(x.at<float>(row), residual ? residual.at<float>(row) : nullptr, weights,
+                 y.at<float>(row), x.shape[1]));
   });
 }
 
 }  // namespace
 
+void check_norm(const NormWeights& weights, int64_t width) {
+  check_weight("gamma", weights.gamma, width);
+  if (weights.beta) check_weight("beta", weights.beta, width);
+}
+
+void normalize(const ConstView& x, const NormWeights& weights, const View& y) {
+  normalize(x, {}, weights, y);
+}
+
 void layer_norm(const ConstView& x, const ConstView& residual, const ConstView& gamma,
                 const ConstView& beta, float eps, const View& y) {
   check_weight("beta", beta, x.shape[1]);
-  normalize(x, residual, gamma, beta, eps, y);
+  normalize(x, residual, {gamma, beta, eps}, y);
 }
 
 void layer_norm(const ConstView& x, const ConstView& gamma, const ConstView& beta, float eps,
@@ -163,7 +109,7 @@ void layer_norm(const ConstView& x, const ConstView& gamma, const ConstView& bet
 }
 
 void rms_norm(const ConstView& x, const ConstView& gamma, float eps, const View& y) {
-  normalize(x, {}, gamma, {}, eps, y);
+  normalize(x, {}, {gamma, {}, eps}, y);
 }
 
 void activate(Activation activation, const View& x) {

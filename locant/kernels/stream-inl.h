@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "locant/kernels/gemm-inl.h"
+#include "locant/kernels/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace locant::inline v0 {
@@ -21,22 +21,24 @@ namespace HWY_NAMESPACE {
 
 constexpr size_t kLine = 64 / sizeof(float);  // floats of a cache line
 
-// The panel after the one that is multiplied, of which each group of rows asks for a share.
+// What is read after the products of a group of rows with a panel: the next panel, of which each
+// group asks for a share, and the next group.
 struct Ahead {
   const float* at;
   const float* end;
-  size_t share;  // lines per group
+  size_t share;                 // lines per group
+  const float* rows = nullptr;  // the next kMaxRows rows of A, if they come from far away
 
   // Into the first level.
   HWY_INLINE void ask_at_once() {
     const float* until = std::min(at + share * kLine, end);
-    for (; at < until; at += kLine) hwy::Prefetch(at);
+    for (; at < until; at += kLine) Prefetch(at);
   }
 };
 
-// GemmPanel with rows of A that are contiguous, lda apart. It asks for its share of what is ahead
-// little by little, so that no burst keeps the products waiting, and into the second level: the
-// first is full of this panel.
+// GemmPanel with rows of A that are contiguous, lda apart. It asks for what is ahead little by little,
+// so that no burst keeps the products waiting: for its share of the panel into the second level, as
+// the first is full of this one, and for a line of each of the next rows once in a line's rounds.
 template <size_t kRows>
 HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
                                const float* HWY_RESTRICT b, const float* init, ptrdiff_t ld_init,
@@ -59,9 +61,15 @@ HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdif
     });
   };
   const size_t lines = ahead.share * kRounds / depth + 1;  // per request
+  constexpr size_t kNext = kMaxRows * kRounds / kLine;     // rows per request
+  const float* next = ahead.rows;
   for (size_t t = 0; t + kRounds <= depth; t += kRounds) {
     const float* until = std::min(ahead.at + lines * kLine, ahead.end);
-    for (; ahead.at < until; ahead.at += kLine) __builtin_prefetch(ahead.at, 0, 2);
+    for (; ahead.at < until; ahead.at += kLine) PrefetchFar(ahead.at);
+    if (next != nullptr) {
+      const float* row = next + static_cast<ptrdiff_t>(t % kLine / kRounds * kNext) * lda + t;
+      Unroll<kNext>([&](auto r) HWY_ATTR { Prefetch(row + static_cast<ptrdiff_t>(r) * lda); });
+    }
     LOCANT_FOUR_AT_ONCE
     for (size_t s = 0; s < kRounds; ++s) round(t + s);
   }
@@ -94,8 +102,8 @@ HWY_INLINE void StreamPanel(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t
   LOCANT_FOUR_AT_ONCE
   for (size_t t = 0; t < depth; ++t, b += 2 * kN) {
     const float* ahead = t < own ? b + kWeightsAhead : next + (t - own) * 2 * kN;
-    if (2 * kN >= kLine || t % (kLine / (2 * kN)) == 0) hwy::Prefetch(ahead);
-    if constexpr (2 * kN > kLine) hwy::Prefetch(ahead + kLine);
+    if (2 * kN >= kLine || t % (kLine / (2 * kN)) == 0) Prefetch(ahead);
+    if constexpr (2 * kN > kLine) Prefetch(ahead + kLine);
     const Vec<float> b_lo = hn::Load(d, b), b_hi = hn::Load(d, b + kN);
     Unroll<kRows>([&](auto r) HWY_ATTR {
       const Vec<float> x =

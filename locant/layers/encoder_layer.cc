@@ -61,14 +61,12 @@ void EncoderLayer::run(const ConstView& x, const ConstView& memory,
     qkv.run(x, q);
   }
   attention(columns(q, 0, width), kv, sequences, probabilities, context);
-  output.run(context, y, {.activation = Activation::none, .residual = x});
-  output_norm.run(y, y);
+  const View a = scratch.narrow.take(tokens, y.shape[1]);
+  output.run(context, a, {.residual = x, .norm = &output_norm});
 
   const View hidden = view(wide.at<float>(), {tokens, inner});
-  up.run(y, hidden, {.activation = activation, .residual = {}});
-  const View sum = scratch.narrow.take(tokens, y.shape[1]);
-  down.run(hidden, sum, {.activation = Activation::none, .residual = y});
-  norm.run(sum, y);
+  up.run(a, hidden, {.activation = activation});
+  down.run(hidden, y, {.residual = a, .norm = &norm});
 }
 
 }  // namespace locant::inline v0

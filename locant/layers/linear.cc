@@ -3,6 +3,7 @@
 #include "locant/core/executor.h"
 #include "locant/kernels/linear.h"
 #include "locant/kernels/matmul.h"
+#include "locant/layers/norm.h"
 
 namespace locant::inline v0 {
 
@@ -25,10 +26,13 @@ int64_t Linear::bytes() const {
 }
 
 void Linear::run(const ConstView& x, const View& y, const LinearSteps& steps) const {
+  NormWeights norm;
+  if (steps.norm != nullptr) norm = {steps.norm->gamma, steps.norm->beta, steps.norm->eps};
   linear(x, *packed_,
          {.activation = steps.activation,
           .factor = steps.factor == nullptr ? nullptr : steps.factor->packed_.get(),
-          .residual = steps.residual},
+          .residual = steps.residual,
+          .norm = norm},
          y);
 }
 

@@ -14,12 +14,14 @@ namespace locant::inline v0 {
 
 class Linear;
 class PackedMatrix;
+struct LayerNorm;
 
-// What follows the product, while its result is still in the first-level cache.
+// What follows the product, while its result is still near.
 struct LinearSteps {
   Activation activation = Activation::none;
   const Linear* factor = nullptr;  // of the same x, multiplied with the activation: gated layers
-  ConstView residual = {};         // (M, N), added at the end
+  ConstView residual = {};         // (M, N), added to that
+  const LayerNorm* norm = nullptr;  // of the rows of the sum
 };
 
 // Copies share the packed weights; any number of threads may run one.
@@ -38,7 +40,7 @@ class LOCANT_API Linear {
   int64_t inputs() const;   // K
   int64_t outputs() const;  // N
 
-  // y (M, N) = activation(x (M, K)·Wᵀ + b)·factor(x) + residual; float32, contiguous rows any
+  // y (M, N) = norm(activation(x (M, K)·Wᵀ + b)·factor(x) + residual); float32, contiguous rows any
   // stride apart.
   // The bits of a row depend neither on the other rows nor on the number of threads.
   void run(const ConstView& x, const View& y, const LinearSteps& steps = {}) const;

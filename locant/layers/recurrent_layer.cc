@@ -41,11 +41,9 @@ void RecurrentLayer::finish(const ConstView& x, const ConstView& context, Recurr
     down.run(hidden, y, {.residual = sum});
     return;
   }
-  output.run(context, y, {.residual = x});
-  attention_norm.run(y, y);
-  up.run(y, hidden, {.activation = activation});
-  down.run(hidden, sum, {.residual = y});
-  norm.run(sum, y);
+  output.run(context, sum, {.residual = x, .norm = &attention_norm});
+  up.run(sum, hidden, {.activation = activation});
+  down.run(hidden, y, {.residual = sum, .norm = &norm});
 }
 
 }  // namespace locant::inline v0
