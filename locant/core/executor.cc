@@ -52,27 +52,50 @@ void spin_until(const Condition& condition) {
 // of.
 thread_local bool inside_body = false;
 
+// The indices that a worker takes first. On a cache line of its own.
+struct alignas(64) Range {
+  std::atomic<int64_t> next{0};  // the first that nobody has taken
+  int64_t end = 0;
+
+  bool has_work() const { return next.load(std::memory_order_relaxed) < end; }
+};
+
+// Each worker has a range of the indices, and helps with the others' after that. So from call to call
+// a worker gets the same part of the rows, and finds much of it in its own cache.
 struct Job {
-  Job(int64_t indices, const Body& work) : count(indices), body(work) {}
+  Job(int64_t indices, int workers, const Body& work)
+      : count(indices), body(work), ranges(static_cast<size_t>(workers)) {
+    for (int64_t w = 0; w < workers; ++w) {
+      ranges[static_cast<size_t>(w)].next.store(count * w / workers, std::memory_order_relaxed);
+      ranges[static_cast<size_t>(w)].end = count * (w + 1) / workers;
+    }
+  }
 
   const int64_t count;
   const Body& body;
-  std::atomic<int64_t> next{0};      // the first index that nobody has taken
+  std::vector<Range> ranges;         // one for each worker
   std::atomic<int> helpers{0};       // crew threads at work on it; changed under the crew's mutex
   std::condition_variable finished;  // helpers is 0
   std::atomic<bool> failed{false};
   std::exception_ptr error;  // written once, by whoever turned `failed` on
 
-  bool has_work() const { return next.load(std::memory_order_relaxed) < count; }
+  bool has_work() const {
+    return std::any_of(ranges.begin(), ranges.end(), [](const Range& r) { return r.has_work(); });
+  }
 
   void run(int worker) {
     inside_body = true;
     try {
-      for (int64_t index; (index = next.fetch_add(1, std::memory_order_relaxed)) < count;)
-        body(index, worker);
+      for (size_t n = 0; n < ranges.size(); ++n) {
+        Range& range = ranges[(static_cast<size_t>(worker) + n) % ranges.size()];
+        while (range.has_work()) {
+          const int64_t index = range.next.fetch_add(1, std::memory_order_relaxed);
+          if (index < range.end) body(index, worker);
+        }
+      }
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
-      next.store(count, std::memory_order_relaxed);
+      for (Range& range : ranges) range.next.store(range.end, std::memory_order_relaxed);
     }
     inside_body = false;
   }
@@ -192,7 +215,7 @@ class ThreadPool final : public Executor {
       for (int64_t index = 0; index < count; ++index) body(index, 0);
       return;
     }
-    Job job(count, body);
+    Job job(count, threads_, body);
     crew().run(job);
     if (job.error) std::rethrow_exception(job.error);
   }

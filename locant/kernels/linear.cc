@@ -155,16 +155,18 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
   const Cut size = cut(rows, w, options);
   const int64_t across = ceil_div(w.panels(), size.panels), down = ceil_div(rows, size.rows);
   const auto run = HWY_DISPATCH_TABLE(RunLinear)[w.isa()];
-  const int64_t threads = executor()->concurrency(), share = across * down / threads;
+  // Workers get ranges of the indices: parts of the rows, if there are enough, so that a worker finds
+  // in its cache what it made of them a layer before. In a part, tiles that read the same part of W
+  // follow each other: it may still be in the second-level cache.
+  const int64_t threads = executor()->concurrency(), parts = down % threads == 0 ? threads : 1;
+  const int64_t part = down / parts;
   executor()->parallel_for(across * down, [&](int64_t index, int) {
-    // Tiles that read the same part of W follow each other: it may still be in the second-level
-    // cache. But indices that follow each other are taken by different threads, which do better far
-    // apart (docs/decisions/0017).
-    if (index < share * threads) index = index % threads * share + index / threads;
+    const int64_t row = index / (part * across) * part + index % part;
+    const int64_t col = index / part % across;
     MatmulTile tile;
-    tile.row_begin = index % down * size.rows;
+    tile.row_begin = row * size.rows;
     tile.row_end = std::min(tile.row_begin + size.rows, rows);
-    tile.col_begin = index / down * size.panels * w.shape().panel;
+    tile.col_begin = col * size.panels * w.shape().panel;
     tile.col_end = std::min(tile.col_begin + size.panels * w.shape().panel, w.rows());
     (*run)(x, w, options, y, tile);
   });
