@@ -70,6 +70,21 @@ TEST_P(ThreadPools, ThreadsReallyWorkTogether) {
   EXPECT_EQ(arrived, threads);
 }
 
+TEST_P(ThreadPools, WorkersBeginWithTheirOwnPartOfTheIndices) {
+  // Every body waits until each worker has one, so nobody can help anybody before.
+  const int64_t threads = GetParam(), each = 5;
+  std::atomic<int64_t> arrived{0};
+  std::vector<std::atomic<int64_t>> first(threads);
+  for (auto& index : first) index = -1;
+  pool->parallel_for(threads * each, [&](int64_t index, int worker) {
+    if (first[worker] >= 0) return;
+    first[worker] = index;
+    ++arrived;
+    while (arrived < threads) std::this_thread::yield();
+  });
+  for (int64_t worker = 0; worker < threads; ++worker) EXPECT_EQ(first[worker], worker * each);
+}
+
 TEST_P(ThreadPools, AnExceptionReachesTheCallerAfterTheOthersEnded) {
   std::atomic<int> running{0};
   const auto call = [&] {

@@ -135,6 +135,48 @@ TEST(Linear, BitsOfARowDependNeitherOnThreadsNorOnCompany) {
   }
 }
 
+// Few rows are normalised after the product, many by the tile that made them.
+TEST(Linear, NormFollowsThePlainProductForFewRowsAndMany) {
+  constexpr int64_t N = 70, K = 40;
+  const auto w = random_values(N * K, 2), b = random_values(N, 3), gamma = random_values(N, 4),
+             beta = random_values(N, 5);
+  const LayerNorm norm{view(gamma.data(), {N}), view(beta.data(), {N}), 1e-5f};
+  const int before = num_threads();
+  for (const std::string& name : available_isas()) {
+    set_isa(name);
+    const Linear layer(view(w.data(), {N, K}), view(b.data(), {N}));
+    for (const int64_t m : {1, 13, 300, 530, 1031}) {
+      const auto x = random_values(m * K, 1), r = random_values(m * N, 6);
+      std::vector<float> first;
+      for (const int threads : {1, 2, 3}) {
+        set_num_threads(threads);
+        std::vector<float> y(static_cast<size_t>(m * N), 12345.0f);
+        layer.run(view(x.data(), {m, K}), view(y.data(), {m, N}),
+                  {.residual = view(r.data(), {m, N}), .norm = &norm});
+        if (first.empty()) first = y;
+        ASSERT_EQ(y, first) << name << " " << m << " rows, " << threads << " threads";
+      }
+      for (int64_t i = 0; i < m; ++i) {
+        std::vector<double> sums(N);
+        double mean = 0, variance = 0;
+        for (int64_t j = 0; j < N; ++j) {
+          sums[j] = static_cast<double>(b[j]) + r[i * N + j];
+          for (int64_t t = 0; t < K; ++t)
+            sums[j] += static_cast<double>(x[i * K + t]) * w[j * K + t];
+          mean += sums[j] / N;
+        }
+        for (const double sum : sums) variance += (sum - mean) * (sum - mean) / N;
+        for (int64_t j = 0; j < N; ++j)
+          ASSERT_NEAR(first[i * N + j],
+                      (sums[j] - mean) / std::sqrt(variance + 1e-5) * gamma[j] + beta[j], 3e-6)
+              << name << " " << m << " rows, at " << i << ", " << j;
+      }
+    }
+  }
+  set_isa("best");
+  set_num_threads(before);
+}
+
 TEST(Linear, ArgumentsAreCheckedByName) {
   std::vector<float> data(100);
   const Linear layer(view(data.data(), {4, 3}), {});
@@ -156,6 +198,9 @@ TEST(Linear, ArgumentsAreCheckedByName) {
   const Linear other(view(data.data(), {5, 3}), {});
   EXPECT_EQ(message_of([&] { layer.run(x, y, {.factor = &other}); }),
             "[linear] factor is (5, 3) but W is (4, 3)");
+  const LayerNorm narrow{view(data.data(), {3}), view(data.data(), {4})};
+  EXPECT_EQ(message_of([&] { layer.run(x, y, {.norm = &narrow}); }),
+            "[norm] gamma must be f32 (4), got (3)");
 }
 
 TEST(LayerNorm, IsThePlainFormulaOnEveryIsa) {
