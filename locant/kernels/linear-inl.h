@@ -1,4 +1,4 @@
-// A rectangle of y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual).
+// A rectangle of y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual); the norm, if it has whole rows.
 
 #if defined(LOCANT_KERNELS_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_LINEAR_INL_H_
