@@ -1,4 +1,5 @@
-// A rectangle of y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual); the norm, if it has whole rows.
+// A rectangle of y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual); with the norm if it has whole
+// rows.
 
 #if defined(LOCANT_KERNELS_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_LINEAR_INL_H_
@@ -303,7 +304,7 @@ class LinearKernel {
   Arena& arena_;
   float* copy_ = nullptr;    // (rows, depth of a block) of x, if it is not read in place
   float* factor_ = nullptr;  // (rows, cols) x·Fᵀ + f
-  float* edge_ = nullptr;    // (kMaxRows, panel): results that are finished, or cut, on their way to y
+  float* edge_ = nullptr;    // (kMaxRows, panel): results on their way to y, to be finished or cut
 };
 
 // Panel p of W, of all blocks of the depth, to where PackedMatrix::at() says it is.

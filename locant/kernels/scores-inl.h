@@ -59,7 +59,7 @@ class ScoreBlock {
   const std::vector<ProjectionBlock<T>>& projections() const { return projections_; }
   const SegmentBlock<T>& segments() const { return segments_; }
   Rows<T> q(size_t h, size_t row) const { return {q_[h].row(row), q_[h].stride}; }
-  // Rows are strided, and another core may have written them: the first product would wait for each.
+  // Rows lie apart, and another core may have written them: the first product would wait for each.
   void ask_for_rows(size_t h, size_t row) const {
     const size_t count = std::min(kMaxRows, range_.rows() - row);
     PrefetchRows(q_[h].row(row), q_[h].stride, count, block_.depth);
