@@ -30,9 +30,10 @@ using Body = std::function<void(int64_t, int)>;
 
 constexpr int kMaxThreads = 4096;
 
-// A blocked thread takes tens of microseconds to wake, so threads look around for a moment before
-// they block: long enough for the next of several calls in a row, too short to starve other pools.
-constexpr std::chrono::microseconds kSpin{20};
+// A blocked thread takes tens of microseconds to wake, so threads look around before they block: for
+// a moment without letting go of their core, then as long as those who finish first wait for the
+// last in a call of a few milliseconds, but behind any other thread that wants the core.
+constexpr std::chrono::microseconds kSpin{20}, kLinger{200};
 
 void pause_briefly() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -44,8 +45,15 @@ void pause_briefly() {
 
 template <class Condition>
 void spin_until(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + kSpin;
-  while (!condition() && std::chrono::steady_clock::now() < end) pause_briefly();
+  const auto begin = std::chrono::steady_clock::now();
+  while (!condition()) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited >= kLinger) return;
+    if (waited < kSpin)
+      pause_briefly();
+    else
+      std::this_thread::yield();
+  }
 }
 
 // True while this thread runs a body: a nested parallel_for must not wait for the crew it is part
