@@ -186,7 +186,7 @@ class LinearKernel {
     const float* init = first ? product.w.bias() + p * kP : y;
     size_t left = static_cast<size_t>(rows());
     const size_t lines = depth * kP / kLine;  // of a panel
-    Ahead ahead{next, next + lines * kLine, lines * kMaxRows / left + 1};
+    Ahead ahead{next, next + lines * kLine, (lines * kMaxRows + left - 1) / left};
     while (left > 0) {
       const size_t count = NextRows(left);
       const int64_t row = rows() - static_cast<int64_t>(left);

@@ -45,7 +45,7 @@ HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdif
                                float* c, ptrdiff_t ldc, Ahead& ahead) {
   const hn::ScalableTag<float> d;
   constexpr size_t kN = kLanes<float>;
-  constexpr size_t kRounds = 4;  // between two requests
+  constexpr size_t kRounds = 8;  // between two requests
   Vec<float> lo[kRows], hi[kRows];
   Unroll<kRows>([&](auto r) HWY_ATTR {
     lo[r] = hn::LoadU(d, init + static_cast<ptrdiff_t>(r) * ld_init);
@@ -60,7 +60,7 @@ HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdif
       hi[r] = hn::MulAdd(x, b_hi, hi[r]);
     });
   };
-  const size_t lines = ahead.share * kRounds / depth + 1;  // per request
+  const size_t lines = (ahead.share * kRounds + depth - 1) / depth;  // per request
   constexpr size_t kNext = kMaxRows * kRounds / kLine;     // rows per request
   const float* next = ahead.rows;
   for (size_t t = 0; t + kRounds <= depth; t += kRounds) {
