@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <type_traits>
 
 #include "hwy/highway.h"
 #include "locant/kernels/gemm-inl.h"
@@ -28,6 +27,23 @@ HWY_INLINE void OverRow(size_t width, F&& f) {
   for (; c < width; ++c) f(c, hn::CappedTag<float, 1>());
 }
 
+// The sum of value(offset, tag) over a row. Four sums side by side: one alone would wait for each
+// addition.
+template <class F>
+HWY_INLINE float SumOver(size_t width, F&& value) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kN = kLanes<float>;
+  Vec<float> sums[4] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  size_t c = 0;
+  for (; c + 4 * kN <= width; c += 4 * kN)
+    Unroll<4>([&](auto i) HWY_ATTR { sums[i] = hn::Add(sums[i], value(c + i * kN, d)); });
+  for (; c + kN <= width; c += kN) sums[0] = hn::Add(sums[0], value(c, d));
+  float rest = 0;
+  for (; c < width; ++c) rest += hn::GetLane(value(c, hn::CappedTag<float, 1>()));
+  const Vec<float> all = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
+  return hn::GetLane(hn::SumOfLanes(d, all)) + rest;
+}
+
 // Two passes: the variance is a sum of squares of small numbers, not a difference of large ones.
 inline void Normalize(const NormRow& row) {
   const auto load = [&](size_t c, auto d) HWY_ATTR {
@@ -35,23 +51,8 @@ inline void Normalize(const NormRow& row) {
     return row.residual == nullptr ? x : hn::Add(x, hn::LoadU(d, row.residual + c));
   };
   const float count = static_cast<float>(row.width);
-  const auto total = [&](auto&& value) HWY_ATTR {
-    const hn::ScalableTag<float> d;
-    const size_t whole = row.width / kLanes<float> * kLanes<float>;
-    Vec<float> sums = hn::Zero(d);
-    float rest = 0;
-    OverRow(row.width, [&](size_t c, auto tag) HWY_ATTR {
-      if constexpr (std::is_same_v<decltype(tag), hn::ScalableTag<float>>)
-        if (c < whole) {
-          sums = hn::Add(sums, value(c, tag));
-          return;
-        }
-      rest += hn::GetLane(value(c, tag));
-    });
-    return hn::GetLane(hn::SumOfLanes(d, sums)) + rest;
-  };
-  const float mean = row.beta == nullptr ? 0.0f : total(load) / count;
-  const float variance = total([&](size_t c, auto d) HWY_ATTR {
+  const float mean = row.beta == nullptr ? 0.0f : SumOver(row.width, load) / count;
+  const float variance = SumOver(row.width, [&](size_t c, auto d) HWY_ATTR {
                            const auto centred = hn::Sub(load(c, d), hn::Set(d, mean));
                            return hn::Mul(centred, centred);
                          }) /
