@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "locant/attention/counters.h"
@@ -22,6 +23,8 @@ constexpr int64_t kMaxRows = 768;  // query rows per item: enough to repay packi
 constexpr int64_t kMinRows = 96;
 constexpr int64_t kFewRows = 16;  // with so few rows, keys are split over items instead
 constexpr int64_t kKeysPerSplit = 2048;
+// A larger table would not stay in a cache until its items read it.
+constexpr int64_t kMostPacked = int64_t{8} << 20;  // bytes
 
 int64_t key_block(const Terms& terms, const Tiling& tiling) {
   if (tiling.keys > 0) return tiling.keys;
@@ -83,6 +86,65 @@ void add_items(const Problem& p, int64_t index, const Cut& cut, size_t element, 
         }
 }
 
+// Rows of `map` from the offset of the last query and the first key to that of the first query and
+// the last key, with keys in whole panels, as the kernels read them.
+int64_t rows_between(const RowMap& map, int64_t first_offset, int64_t rows, int64_t keys) {
+  const int64_t last_offset = first_offset + rows + round_up(keys, kWidestPanel) - 2;
+  return map.row(last_offset) - map.row(first_offset) + 1;
+}
+
+// Rows of a query-side table that the items would pack, one after another.
+int64_t rows_packed_by_items(const RowMap& map, const ForwardCall& call, const Plan& plan) {
+  int64_t sum = 0;
+  for (const ForwardItem& item : plan.items) {
+    const Sequence& s = call.problem->sequences[item.sequence];
+    const auto rows = static_cast<int64_t>(item.queries.rows());
+    for (int64_t key = item.key_begin; key < item.key_end; key += call.key_block)
+      sum += static_cast<int64_t>(item.queries.heads()) *
+             rows_between(map, s.k_start + key - (s.q_start + item.queries.row_end - 1), rows,
+                          std::min(call.key_block, item.key_end - key));
+  }
+  return sum;
+}
+
+// Packs the query-side tables that many items share.
+void pack_tables(ForwardCall& call, const Plan& plan, bool wide) {
+  const Problem& p = *call.problem;
+  const auto& terms = call.terms->projections;
+  const auto element = static_cast<int64_t>(wide ? sizeof(double) : sizeof(float));
+  std::vector<std::pair<size_t, int64_t>> work;  // projection, head
+  call.tables.resize(terms.size());
+  for (size_t t = 0; t < terms.size(); ++t) {
+    if (terms[t].side != Side::query) continue;
+    const RowMap& map = terms[t].map;
+    int64_t first = std::numeric_limits<int64_t>::max(), end = 0;
+    for (const Sequence& s : p.sequences) {
+      if (s.q_len == 0 || s.k_len == 0) continue;
+      const int64_t offset = s.k_start - (s.q_start + s.q_len - 1);
+      first = std::min<int64_t>(first, map.row(offset));
+      end = std::max(end, map.row(offset) + rows_between(map, offset, s.q_len, s.k_len));
+    }
+    if (first >= end) continue;
+    PackedTable& table = call.tables[t];
+    const int64_t heads = terms[t].table.shape[0];
+    table.first = first;
+    table.count = end - first;
+    table.depth = p.head_dim;
+    const int64_t elements = round_up(table.count, kWidestPanel) * table.depth;
+    if (heads * elements * element > kMostPacked ||
+        rows_packed_by_items(map, call, plan) < 2 * heads * table.count)
+      continue;
+    table.per_head = heads == 1 ? 0 : elements;
+    table.data = Block(static_cast<size_t>(heads * elements * element));
+    for (int64_t head = 0; head < heads; ++head) work.emplace_back(t, head);
+  }
+  const auto pack = wide ? pack_table_f64 : pack_table_f32;
+  executor()->parallel_for(static_cast<int64_t>(work.size()), [&](int64_t index, int) {
+    const auto [t, head] = work[static_cast<size_t>(index)];
+    pack(terms[t], head, call.tables[t]);
+  });
+}
+
 // Joins the partial results of `count` items over the same rows: weights exp(m_i - max m).
 template <class T>
 void merge(const ForwardCall& call, const ForwardItem* items, int64_t count) {
@@ -130,8 +192,7 @@ void clear_padding(const Problem& p, const View& out, const View& lse) {
 void fused_forward(const Problem& problem, const ConstView& q, const ConstView& k,
                    const ConstView& v, const Terms& terms, const Tiling& tiling, const View& out,
                    const View& lse) {
-  const ForwardCall call{attention_call(problem, terms, q, k, v, key_block(terms, tiling)), out,
-                         lse};
+  ForwardCall call{attention_call(problem, terms, q, k, v, key_block(terms, tiling)), out, lse};
   const bool wide = q.dtype == DType::f64;
   if (wide) {
     clear_padding<double>(problem, out, lse);
@@ -145,6 +206,7 @@ void fused_forward(const Problem& problem, const ConstView& q, const ConstView& 
               cut(problem, problem.sequences[index], tiling, call.key_block),
               wide ? sizeof(double) : sizeof(float), plan);
 
+  pack_tables(call, plan, wide);
   const auto run = wide ? run_forward_f64 : run_forward_f32;
   std::atomic<int64_t> tiles{0};
   executor()->parallel_for(static_cast<int64_t>(plan.items.size()), [&](int64_t index, int) {

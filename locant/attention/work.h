@@ -24,7 +24,7 @@ inline int64_t round_up(int64_t a, int64_t b) {
 
 inline AttentionCall attention_call(const Problem& problem, const Terms& terms, const ConstView& q,
                                     const ConstView& k, const ConstView& v, int64_t key_block) {
-  AttentionCall call{&problem, &terms, q, k, v, round_up(key_block, kWidestPanel), {}, {}};
+  AttentionCall call{&problem, &terms, q, k, v, round_up(key_block, kWidestPanel), {}, {}, {}};
   for (const Projection& term : terms.projections)
     call.projection_unit_steps.push_back(has_unit_steps(term.map));
   for (const ValueTerm& term : terms.values)

@@ -4,11 +4,28 @@
 #include <cstdint>
 #include <vector>
 
+#include "locant/core/memory.h"
 #include "locant/core/view.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
 namespace locant::inline v0 {
+
+// Rows of a query-side table, times the term's scale, as panels of columns: packed once for all items
+// of a call. A panel holds 32 rows or a power of two below that, depending on the instruction set.
+struct PackedTable {
+  Block data;            // (heads | 1, count rounded up to 32, d) of the computing type
+  int64_t first = 0;     // the table's row at which panels begin
+  int64_t count = 0;     // rows
+  int64_t depth = 0;     // d
+  int64_t per_head = 0;  // elements of a head; 0: all share one table
+
+  // Where the panel begins whose first row is `row`.
+  template <class T>
+  const T* at(int64_t head, int64_t row) const {
+    return reinterpret_cast<const T*>(data.data()) + head * per_head + (row - first) * depth;
+  }
+};
 
 // Computes in f64, with q, k and v of that type, or in f32, where they may be f16 or bf16 too.
 struct AttentionCall {
@@ -17,6 +34,12 @@ struct AttentionCall {
   ConstView q, k, v;      // (B, H, Lq, d), (B, Hkv, Lk, d), (B, Hkv, Lk, dv)
   int64_t key_block = 0;  // keys per tile
   std::vector<bool> projection_unit_steps, value_unit_steps;  // has_unit_steps of each term's map
+  std::vector<PackedTable> tables;  // of each projection, without data if items pack it; or empty
+
+  const PackedTable* table(size_t projection) const {
+    return tables.empty() || tables[projection].data.data() == nullptr ? nullptr
+                                                                       : &tables[projection];
+  }
 };
 
 // Queries of heads that share one key/value head; rows are counted from the sequence's first.

@@ -320,6 +320,14 @@ class ForwardKernel {
   int64_t tiles_ = 0;
 };
 
+// One head of a query-side table, for all items.
+template <class T>
+void PackTable(const Projection& term, int64_t head, const PackedTable& to) {
+  PackColumns<T>(Matrix::of(term.table, 0, head), to.first, static_cast<size_t>(to.count),
+                 static_cast<size_t>(to.depth), static_cast<T>(term.scale),
+                 const_cast<T*>(to.at<T>(head, to.first)));  // NOLINT: this is where it is filled
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace locant::inline v0

@@ -16,6 +16,10 @@ int64_t RunForwardF32(const ForwardCall& call, const ForwardItem& item) {
   return ForwardKernel<float>(call, item).run();
 }
 
+void PackTableF32(const Projection& term, int64_t head, const PackedTable& to) {
+  PackTable<float>(term, head, to);
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace locant::inline v0
@@ -25,9 +29,14 @@ HWY_AFTER_NAMESPACE();
 namespace locant::inline v0 {
 
 HWY_EXPORT(RunForwardF32);
+HWY_EXPORT(PackTableF32);
 
 int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item) {
   return LOCANT_DISPATCH(RunForwardF32)(call, item);
+}
+
+void pack_table_f32(const Projection& term, int64_t head, const PackedTable& to) {
+  LOCANT_DISPATCH(PackTableF32)(term, head, to);
 }
 
 }  // namespace locant::inline v0

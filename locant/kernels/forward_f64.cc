@@ -16,6 +16,10 @@ int64_t RunForwardF64(const ForwardCall& call, const ForwardItem& item) {
   return ForwardKernel<double>(call, item).run();
 }
 
+void PackTableF64(const Projection& term, int64_t head, const PackedTable& to) {
+  PackTable<double>(term, head, to);
+}
+
 // NOLINTNEXTLINE(google-readability-namespace-comments)
 }  // namespace HWY_NAMESPACE
 }  // namespace locant::inline v0
@@ -25,9 +29,14 @@ HWY_AFTER_NAMESPACE();
 namespace locant::inline v0 {
 
 HWY_EXPORT(RunForwardF64);
+HWY_EXPORT(PackTableF64);
 
 int64_t run_forward_f64(const ForwardCall& call, const ForwardItem& item) {
   return LOCANT_DISPATCH(RunForwardF64)(call, item);
+}
+
+void pack_table_f64(const Projection& term, int64_t head, const PackedTable& to) {
+  LOCANT_DISPATCH(PackTableF64)(term, head, to);
 }
 
 }  // namespace locant::inline v0

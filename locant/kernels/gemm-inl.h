@@ -98,6 +98,25 @@ HWY_INLINE void GemmPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
   GemmPanel<kRows>(depth, a, lda, 1, b, init, ld_init, c, ldc);
 }
 
+// C[r, 0:N] = sum_t A[r, t]·B[t, 0:N], for one of a panel's two vectors: b is at it.
+template <size_t kRows, class T>
+HWY_INLINE void GemmHalfPanel(size_t depth, const T* HWY_RESTRICT a, ptrdiff_t lda,
+                              const T* HWY_RESTRICT b, T* c, ptrdiff_t ldc) {
+  const hn::ScalableTag<T> d;
+  Vec<T> sum[kRows];
+  Unroll<kRows>([&](auto r) HWY_ATTR { sum[r] = hn::Zero(d); });
+  LOCANT_FOUR_AT_ONCE
+  for (size_t t = 0; t < depth; ++t) {
+    const Vec<T> x = hn::Load(d, b + t * kPanel<T>);
+    Unroll<kRows>([&](auto r) HWY_ATTR {
+      const T* row = a + static_cast<ptrdiff_t>(r) * lda;
+      sum[r] = hn::MulAdd(hn::Set(d, row[t]), x, sum[r]);
+    });
+  }
+  Unroll<kRows>([&](auto r)
+                    HWY_ATTR { hn::StoreU(sum[r], d, c + static_cast<ptrdiff_t>(r) * ldc); });
+}
+
 // <a, b>, where b may be stored in another type.
 template <class T, class S>
 HWY_INLINE T Dot(const T* a, const S* b, size_t n) {

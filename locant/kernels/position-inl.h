@@ -16,6 +16,7 @@
 
 #include "hwy/highway.h"
 #include "locant/kernels/arena.h"
+#include "locant/kernels/attention_call.h"
 #include "locant/kernels/gemm-inl.h"
 #include "locant/kernels/pack-inl.h"
 #include "locant/kernels/shear-inl.h"
@@ -57,10 +58,13 @@ struct Strip {
   size_t count = 0;                // table rows of the block
   bool unit_steps = true;
 
-  void build(const RowMap& map, bool has_unit_steps, const KeyBlock<T>& block, Arena& arena) {
+  // from: where panels of table rows begin; lo is then the first row of one. -1: anywhere.
+  void build(const RowMap& map, bool has_unit_steps, const KeyBlock<T>& block, Arena& arena,
+             int64_t from = -1) {
     const size_t n = block.offsets();
     Index<T>* out = arena.take<Index<T>>(n + kPanel<T>);
     lo = map.row(block.first_offset);
+    if (from >= 0) lo -= (lo - from) % static_cast<int64_t>(kPanel<T>);
     for (size_t e = 0; e < n; ++e)
       out[e] = static_cast<Index<T>>(map.row(block.first_offset + static_cast<int64_t>(e)) - lo);
     for (size_t e = n; e < n + kPanel<T>; ++e) out[e] = out[n - 1];
@@ -150,13 +154,15 @@ struct ProjectionBlock {
   T* single = nullptr;  // query side: table row single_row, (depth), times scale
   Index<T> single_row = -1;
 
-  void build(const Projection& term, bool unit_steps, int64_t head, Rows<T> rows_of_x,
-             const KeyBlock<T>& block, Arena& arena) {
+  // packed: the table, if the call has packed it for all items.
+  void build(const Projection& term, const PackedTable* packed, bool unit_steps, int64_t head,
+             Rows<T> rows_of_x, const KeyBlock<T>& block, Arena& arena) {
     side = term.side;
     x = rows_of_x;
-    strip.build(term.map, unit_steps, block, arena);
+    strip.build(term.map, unit_steps, block, arena, packed == nullptr ? -1 : packed->first);
     const Matrix m = Matrix::of(term.table, 0, term.table.shape[0] == 1 ? 0 : head);
     if (side == Side::query) {
+      table = packed == nullptr ? nullptr : packed->at<T>(head, strip.lo);
       build_query_side(m, static_cast<T>(term.scale), block, arena);
     } else {
       build_key_side(m, static_cast<T>(term.scale) / block.k_scale, block, arena);
@@ -166,34 +172,55 @@ struct ProjectionBlock {
   void build_query_side(const Matrix& m, T scale, const KeyBlock<T>& block, Arena& arena) {
     constexpr size_t kP = kPanel<T>;
     const size_t table_panels = (strip.count + kP - 1) / kP;
-    T* packed = arena.take<T>(table_panels * kP * block.depth);
-    PackColumns<T>(m, strip.lo, strip.count, block.depth, scale, packed);
-    table = packed;
+    if (table == nullptr) {
+      T* packed = arena.take<T>(table_panels * kP * block.depth);
+      PackColumns<T>(m, strip.lo, strip.count, block.depth, scale, packed);
+      table = packed;
+    }
     ldg = (table_panels + 1) * kP;  // reads of a full vector may begin at the last row
     g = arena.take<T>(kMaxRows * ldg);
     single = arena.take<T>(block.depth);
     single_row = -1;
   }
 
-  // G[p, row, :] = T[row]·K panel p, for the rows that the panel's offsets reach.
+  // G[p, row, :] = T[row]·K panel p, for the rows that the panel's offsets reach. Each of its two
+  // vectors reaches N rows less: the first of them, or the last.
   void build_key_side(const Matrix& m, T scale, const KeyBlock<T>& block, Arena& arena) {
-    constexpr size_t kP = kPanel<T>;
+    constexpr size_t kP = kPanel<T>, kN = kLanes<T>;
     g = arena.take<T>(block.panels * strip.count * kP);
     const Rows<T> rows = RowsOf<T>(m, strip.lo, strip.count, block.depth, scale, Matrix{}, arena);
+    const auto row_at = [&](size_t e) { return static_cast<size_t>(strip.rows[e]); };
     for (size_t p = 0; p < block.panels; ++p) {
-      const size_t first = static_cast<size_t>(strip.rows[p * kP]);
-      const size_t last = static_cast<size_t>(strip.rows[p * kP + kP - 1 + block.rows - 1]);
       const T* k = block.k + p * block.depth * kP;
       T* out = g + p * strip.count * kP;
-      for (size_t row = first, n; row <= last; row += n) {
-        n = NextRows(last + 1 - row);
-        if (p == 0)  // later panels find most rows in the cache
-          PrefetchRows(rows.row(row + n), rows.stride, kMaxRows, block.depth);
-        WithRows(n, [&](auto count) HWY_ATTR {
-          GemmPanel<count>(block.depth, rows.row(row), rows.stride, k,
-                           static_cast<const T*>(nullptr), 0, out + row * kP, kP);
-        });
-      }
+      const size_t e = p * kP, last_query = block.rows - 1;
+      const size_t lo_end = row_at(e + kN - 1 + last_query) + 1, hi_begin = row_at(e + kN);
+      const size_t end = row_at(e + kP - 1 + last_query) + 1;
+      const bool ask = p == 0;  // later panels find most rows in the cache
+      const auto half = [&](size_t from) HWY_ATTR {
+        return [&, from](auto n, size_t row) HWY_ATTR {
+          GemmHalfPanel<n>(block.depth, rows.row(row), rows.stride, k + from, out + row * kP + from,
+                           kP);
+        };
+      };
+      const auto both = [&](auto n, size_t row) HWY_ATTR {
+        GemmPanel<n>(block.depth, rows.row(row), rows.stride, k, static_cast<const T*>(nullptr), 0,
+                     out + row * kP, kP);
+      };
+      ForRows(row_at(e), std::min(lo_end, hi_begin), ask, rows, block.depth, half(0));
+      ForRows(hi_begin, lo_end, ask, rows, block.depth, both);
+      ForRows(std::max(lo_end, hi_begin), end, ask, rows, block.depth, half(kN));
+    }
+  }
+
+  // f(count, row) for table rows [begin, end) in groups of the micro-kernel.
+  template <class F>
+  static void ForRows(size_t begin, size_t end, bool ask, const Rows<T>& rows, size_t depth,
+                      F&& f) {
+    for (size_t row = begin, n; row < end; row += n) {
+      n = NextRows(end - row);
+      if (ask) PrefetchRows(rows.row(row + n), rows.stride, kMaxRows, depth);
+      WithRows(n, [&](auto count) HWY_ATTR { f(count, row); });
     }
   }
 
@@ -277,16 +304,23 @@ struct ProjectionBlock {
       offset[r] += Dot(x.row(group.row + r), single, block.depth);
   }
 
-  // G[r, lo..hi] = X[r]·T[lo..hi]ᵀ for the rows of a group.
+  // G[r, lo..hi] = X[r]·T[lo..hi]ᵀ for the rows of a group, in whole vectors.
   void multiply_query_side(const KeyBlock<T>& block, const RowGroup& group, Index<T> lo,
                            Index<T> hi) const {
-    constexpr size_t kP = kPanel<T>;
-    const size_t begin = static_cast<size_t>(lo) / kP, end = static_cast<size_t>(hi) / kP + 1;
+    constexpr size_t kP = kPanel<T>, kN = kLanes<T>;
+    size_t begin = static_cast<size_t>(lo) / kN, end = static_cast<size_t>(hi) / kN + 1;  // vectors
+    const T* rows = x.row(group.row);
+    const ptrdiff_t ld = static_cast<ptrdiff_t>(ldg);
     WithRows(group.count, [&](auto count) HWY_ATTR {
-      for (size_t p = begin; p < end; ++p)
-        GemmPanel<count>(block.depth, x.row(group.row), x.stride, table + p * block.depth * kP,
-                         static_cast<const T*>(nullptr), 0, g + p * kP,
-                         static_cast<ptrdiff_t>(ldg));
+      const auto half = [&](size_t vector) HWY_ATTR {
+        const T* column = table + vector / 2 * block.depth * kP + vector % 2 * kN;
+        GemmHalfPanel<count>(block.depth, rows, x.stride, column, g + vector * kN, ld);
+      };
+      if (begin % 2 == 1) half(begin++);
+      if (end % 2 == 1) half(--end);
+      for (size_t p = begin / 2; p < end / 2; ++p)
+        GemmPanel<count>(block.depth, rows, x.stride, table + p * block.depth * kP,
+                         static_cast<const T*>(nullptr), 0, g + p * kP, ld);
     });
   }
 };

@@ -107,8 +107,8 @@ class ScoreBlock {
     bias_.build(terms_.biases, head, block_, arena_);
     projections_.resize(x_.size());
     for (size_t t = 0; t < x_.size(); ++t)
-      projections_[t].build(terms_.projections[t], call_.projection_unit_steps[t], head, x_[t][h],
-                            block_, arena_);
+      projections_[t].build(terms_.projections[t], call_.table(t), call_.projection_unit_steps[t],
+                            head, x_[t][h], block_, arena_);
   }
 
   // The group of rows [row, row + count): panels that any of them sees, none if panel_begin >=
