@@ -1,6 +1,7 @@
 #include "locant/models/encoder_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -72,7 +73,7 @@ void EncoderModel::decode(const Batch& batch, const View& h, std::vector<Tensor>
 
 Tensor EncoderModel::encode(const Batch& batch, AttentionWish wish, Workspace& work) const {
   const int64_t tokens = batch.tokens(), width = parts_.info.hidden_size;
-  Tensor result(DType::f32, {tokens, width});
+  Tensor result = Tensor::undefined(DType::f32, std::array{tokens, width});
   View x = embed(batch, work), y = work.b.take(tokens, width);
   const bool twice = static_cast<bool>(parts_.decoder_positions);
   const size_t layers = parts_.layers.size();
