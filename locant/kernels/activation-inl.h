@@ -8,6 +8,7 @@
 #endif
 
 #include <cstddef>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "locant/kernels/activation.h"
@@ -89,6 +90,27 @@ HWY_INLINE Vec<float> Activate(Activation activation, Vec<float> x) {
       break;
   }
   return x;
+}
+
+// Calls f(std::integral_constant<activation>), for loops that should not choose in every round.
+template <class F>
+HWY_INLINE void WithActivation(Activation activation, F&& f) {
+  switch (activation) {
+    case Activation::gelu:
+      return f(std::integral_constant<Activation, Activation::gelu>{});
+    case Activation::gelu_tanh:
+      return f(std::integral_constant<Activation, Activation::gelu_tanh>{});
+    case Activation::relu:
+      return f(std::integral_constant<Activation, Activation::relu>{});
+    case Activation::tanh:
+      return f(std::integral_constant<Activation, Activation::tanh>{});
+    case Activation::silu:
+      return f(std::integral_constant<Activation, Activation::silu>{});
+    case Activation::sigmoid:
+      return f(std::integral_constant<Activation, Activation::sigmoid>{});
+    case Activation::none:
+      return f(std::integral_constant<Activation, Activation::none>{});
+  }
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

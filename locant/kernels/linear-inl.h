@@ -242,9 +242,11 @@ class LinearKernel {
   // What finish() will read of a whole panel, while the products run.
   void ask_for_residual(int64_t row, size_t count, int64_t col) const {
     const ConstView& residual = options_.residual;
-    for (int64_t r = row; residual && r < row + static_cast<int64_t>(count); ++r)
-      for (int64_t e = 0; e < kP; e += static_cast<int64_t>(kLine))
-        Prefetch(residual.at<float>(tile_.row_begin + r, tile_.col_begin + col + e));
+    if (residual) PrefetchRows(residual_at(row, col), residual.strides[0], count, kP);
+  }
+
+  const float* residual_at(int64_t row, int64_t col) const {
+    return options_.residual.at<float>(tile_.row_begin + row, tile_.col_begin + col);
   }
 
   // The rows of y that a group will write, as this core's own, while the products run. Another core
@@ -268,31 +270,39 @@ class LinearKernel {
   // whole panel.
   HWY_NOINLINE void finish(int64_t row, size_t count, int64_t col, int64_t cols, Results c,
                            Results y) const {
-    const hn::ScalableTag<float> d;
-    const hn::CappedTag<float, 1> one;
-    const ConstView& residual = options_.residual;
-    for (size_t r = 0; r < count; ++r) {
-      const int64_t at = row + static_cast<int64_t>(r);
-      const float* factor = factor_ == nullptr ? nullptr : factor_ + at * this->cols() + col;
-      const float* plus =
-          residual ? residual.at<float>(tile_.row_begin + at, tile_.col_begin + col) : nullptr;
-      const auto combine = [&](auto tag, auto x, int64_t e) HWY_ATTR {
-        if (factor != nullptr) x = hn::Mul(x, hn::LoadU(tag, factor + e));
-        if (plus != nullptr) x = hn::Add(x, hn::LoadU(tag, plus + e));
-        return x;
-      };
-      float *from = c.row(r), *to = y.row(r);
-      for (int64_t e = 0; e < kP; e += static_cast<int64_t>(kLanes<float>)) {
-        const Vec<float> x = Activate(options_.activation, hn::LoadU(d, from + e));
-        if (cols == kP)
-          hn::StoreU(combine(d, x, e), d, to + e);
-        else
-          hn::StoreU(x, d, from + e);
+    const int64_t ld_plus = options_.residual ? options_.residual.strides[0] : 0;
+    const float* factor = factor_ == nullptr ? nullptr : factor_ + row * this->cols() + col;
+    const float* plus = options_.residual ? residual_at(row, col) : nullptr;
+    // Chosen once: what stands between two groups of rows is what keeps the products waiting.
+    WithActivation(options_.activation, [&](auto activation) HWY_ATTR {
+      for (size_t r = 0; r < count; ++r) {
+        finish_row(activation, factor, plus, cols, c.row(r), y.row(r));
+        if (factor != nullptr) factor += this->cols();
+        plus += ld_plus;
       }
-      if (cols < kP)
-        for (int64_t e = 0; e < cols; ++e)
-          hn::StoreU(combine(one, hn::LoadU(one, from + e), e), one, to + e);
-    }
+    });
+  }
+
+  template <class Constant>
+  HWY_INLINE static void finish_row(Constant activation, const float* factor, const float* plus,
+                                    int64_t cols, float* from, float* to) {
+    const auto combine = [&](auto tag, auto x, int64_t e) HWY_ATTR {
+      if (factor != nullptr) x = hn::Mul(x, hn::LoadU(tag, factor + e));
+      if (plus != nullptr) x = hn::Add(x, hn::LoadU(tag, plus + e));
+      hn::StoreU(x, tag, to + e);
+    };
+    const hn::ScalableTag<float> d;
+    Unroll<2>([&](auto half) HWY_ATTR {
+      constexpr int64_t kAt = half * kLanes<float>;
+      const Vec<float> x = Activate(activation, hn::LoadU(d, from + kAt));
+      if (cols == kP)
+        combine(d, x, kAt);
+      else
+        hn::StoreU(x, d, from + kAt);
+    });
+    if (cols == kP) return;
+    const hn::CappedTag<float, 1> one;
+    for (int64_t e = 0; e < cols; ++e) combine(one, hn::LoadU(one, from + e), e);
   }
 
   const ConstView& x_;  // (M, K)
