@@ -11,8 +11,8 @@
 
 namespace locant::inline v0 {
 
-// Rows of a query-side table, times the term's scale, as panels of columns: packed once for all items
-// of a call. A panel holds 32 rows or a power of two below that, depending on the instruction set.
+// Rows of a query-side table, times the term's scale, as panels of columns: packed once for all
+// items of a call. A panel holds 32 rows or fewer, a power of two, by the instruction set.
 struct PackedTable {
   Block data;            // (heads | 1, count rounded up to 32, d) of the computing type
   int64_t first = 0;     // the table's row at which panels begin

@@ -253,8 +253,8 @@ class BackwardKernel {
       KeyBlock<T> wide = block;
       wide.depth = value_;
       const Projection product{term.name, Side::query, 1, {}, term.table, term.map};
-      value_products_[t].build(product, nullptr, call_.value_unit_steps[t], head, heads_[h].dout, wide,
-                               arena_);
+      value_products_[t].build(product, nullptr, call_.value_unit_steps[t], head, heads_[h].dout,
+                               wide, arena_);
       value_sides_.emplace_back().build(value_products_[t].strip, {}, value_,
                                         target(item_.values[t], h, call_.padded_value), nullptr,
                                         tile_rows_, max_keys_, arena_);

@@ -1,5 +1,5 @@
-// A rectangle of y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual); with the norm if it has whole
-// rows.
+// A rectangle of y = norm(activation(x·Wᵀ + b)·(x·Fᵀ + f) + residual); with the norm if it has
+// whole rows.
 
 #if defined(LOCANT_KERNELS_LINEAR_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCANT_KERNELS_LINEAR_INL_H_

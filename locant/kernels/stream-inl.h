@@ -36,9 +36,10 @@ struct Ahead {
   }
 };
 
-// GemmPanel with rows of A that are contiguous, lda apart. It asks for what is ahead little by little,
-// so that no burst keeps the products waiting: for its share of the panel into the second level, as
-// the first is full of this one, and for a line of each of the next rows once in a line's rounds.
+// GemmPanel with rows of A that are contiguous, lda apart. It asks for what is ahead little by
+// little, so that no burst keeps the products waiting: for its share of the panel into the second
+// level, as the first is full of this one, and for a line of each of the next rows once in a line's
+// rounds.
 template <size_t kRows>
 HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdiff_t lda,
                                const float* HWY_RESTRICT b, const float* init, ptrdiff_t ld_init,
