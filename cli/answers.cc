@@ -25,6 +25,9 @@ std::vector<double> softmax(std::span<const float> logits) {
   std::vector<double> out(logits.size());
   double sum = 0;
   for (size_t n = 0; n < logits.size(); ++n) sum += out[n] = std::exp(logits[n] - most);
+  require(std::isfinite(sum), "run",
+          "the model's logits hold NaN or infinity; `locant info DIR --finite` tells whether its "
+          "weights do");
   for (double& x : out) x /= sum;
   return out;
 }
@@ -58,7 +61,9 @@ bool has_text(const Query& query, size_t token) {
 void add_labels(std::span<const float> logits, const ModelInfo& info, LabelKind kind,
                 ordered_json& answer) {
   if (kind == LabelKind::regression) {
-    answer["value"] = logits[0];
+    if (logits.size() == 1) answer["value"] = logits[0];
+    for (size_t n = 0; logits.size() > 1 && n < logits.size(); ++n)
+      answer["values"].push_back({{"label", info.labels[n]}, {"value", logits[n]}});
     return;
   }
   std::vector<double> probabilities = softmax(logits);
@@ -88,13 +93,13 @@ void add_token_labels(const ConstView& logits, int64_t begin, const Query& query
 }
 
 // Tokens where an answer may begin and end: of the second text if there is one, else all that stand
-// for text; of plain ids, those of type 1 or else all.
+// for text; of plain ids, those of type 1 or else all but the first.
 std::vector<size_t> candidates(const Query& query) {
   const std::vector<int64_t>& types = query.encoded.token_type_ids;
   const bool second = std::find(types.begin(), types.end(), 1) != types.end();
   std::vector<size_t> out;
   for (size_t token = 0; token < query.encoded.ids.size(); ++token)
-    if ((!second || types[token] == 1) && (!query.from_text || has_text(query, token)))
+    if ((!second || types[token] == 1) && (query.from_text ? has_text(query, token) : token > 0))
       out.push_back(token);
   return out;
 }
@@ -150,8 +155,7 @@ void add_guesses(const ConstView& logits, int64_t begin, const Query& query, con
   const std::vector<int64_t>& ids = query.encoded.ids;
   if (!query.from_text || words.mask < 0) {
     for (int64_t row = begin; row < begin + std::ssize(ids); ++row) {
-      const auto values = row_of(logits, row);
-      answer["best"].push_back(std::max_element(values.begin(), values.end()) - values.begin());
+      answer["best"].push_back(largest(softmax(row_of(logits, row)), 1)[0]);
     }
     return;
   }
@@ -172,6 +176,14 @@ std::string joined(const ordered_json& entries, const char* name, int64_t most) 
   std::vector<std::string> parts;
   for (const ordered_json& entry : entries)
     if (std::ssize(parts) < most) parts.push_back(with_probability(entry, name));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string readable_values(const ordered_json& values) {
+  std::vector<std::string> parts;
+  for (const ordered_json& entry : values)
+    parts.push_back(
+        fmt::format("{} {:.6g}", entry["label"].get<std::string>(), entry["value"].get<float>()));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -248,6 +260,7 @@ std::string readable(const ordered_json& answer, const Query& query, size_t numb
   if (answer.contains("embedding"))
     return out + readable_embedding(answer["embedding"].get<std::vector<float>>());
   if (answer.contains("value")) return out + fmt::format("{:.6g}", answer["value"].get<float>());
+  if (answer.contains("values")) return out + readable_values(answer["values"]);
   if (answer.contains("label")) return out + joined(answer["labels"], "label", options.top_k);
   if (answer.contains("labels")) return out + readable_token_labels(answer["labels"], query);
   if (answer.contains("no_answer")) return out + readable_span(answer);

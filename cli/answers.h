@@ -42,7 +42,8 @@ struct Results {
 
 // {"tokens": how many, ...} and, by the head:
 //   base                     embedding
-//   sequence_classification  label, probability, labels: [{label, logit, probability}] best first
+//   sequence_classification  label, probability, labels: [{label, logit, probability}] best first;
+//                            of regressions value, or values: [{label, value}]
 //   token_classification     labels: [{token, label, probability, bytes}]
 //   question_answering       answer, probability, no_answer, first and last token, bytes
 //   masked_lm                masks: [{position, guesses: [{token, id, probability}]}]

@@ -77,6 +77,7 @@ nlohmann::ordered_json json_of(const ModelInfo& model) {
       {"parameters", model.parameters},
       {"bytes", model.bytes},
       {"labels", model.labels},
+      {"pooling", model.pooling},
   };
   if (model.max_length > 0) out["max_length"] = model.max_length;
   return out;
@@ -89,6 +90,7 @@ void print(const ModelInfo& model) {
   fmt::print("longest text  {}\n", model.max_length > 0 ? fmt::format("{} tokens", model.max_length)
                                                         : std::string("any"));
   fmt::print("in memory     {} parameters, {} bytes\n", model.parameters, model.bytes);
+  if (model.head == "base") fmt::print("embeddings    {}\n", fmt::join(model.pooling, ", "));
   if (!model.labels.empty()) fmt::print("labels        {}\n", fmt::join(model.labels, ", "));
 }
 

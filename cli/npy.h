@@ -12,7 +12,8 @@
 
 namespace locant::cli {
 
-// prefix.name.npy for each name; rows are added, and close() fills in how many there are.
+// prefix.name.npy for each name; rows are added, and a file holds as many as its head says whenever
+// the program ends.
 class NpyFiles {
  public:
   explicit NpyFiles(std::string prefix) : prefix_(std::move(prefix)) {}
@@ -31,12 +32,14 @@ class NpyFiles {
     file.rows += values.shape[0];
     file.stream.write(static_cast<const char*>(values.data),
                       values.size() * static_cast<int64_t>(sizeof(float)));
+    file.stream.flush();
+    file.stream.seekp(0);
+    file.stream << header(file);
+    file.stream.seekp(0, std::ios::end);
   }
 
   void close() {
     for (auto& [_, file] : files_) {
-      file.stream.seekp(0);
-      file.stream << header(file);
       file.stream.close();
       require(!file.stream.fail(), "run", file.path, ": writing failed");
     }

@@ -13,32 +13,45 @@ namespace {
 
 using nlohmann::json;
 
-// A line is [1, 2, 3], or {"ids": [1, 2, 3], "token_types": [0, 0, 1]}.
+bool are_integers(const json& list) {
+  return list.is_array() && std::all_of(list.begin(), list.end(), [](const json& x) {
+           return x.is_number_integer() && (!x.is_number_unsigned() || x.get<int64_t>() >= 0);
+         });
+}
+
+// The list under one of two names; null if there is none.
+const json* member(const json& line, const char* name, const char* hugging_face) {
+  for (const char* key : {name, hugging_face})
+    if (line.contains(key)) return &line.at(key);
+  return nullptr;
+}
+
+// A line is [1, 2, 3], or {"ids": [1, 2, 3], "token_types": [0, 0, 1]}; "input_ids" and
+// "token_type_ids" are the same.
 void read_ids(const std::string& path, ModelInput& input) {
   for_each_line("run", path, [&](const std::string& line, int64_t number) {
     if (line.find_first_not_of(" \t") == std::string::npos) return;
-    try {
-      const json value = json::parse(line);
-      const json& ids = value.is_object() ? value.at("ids") : value;
-      input.ids.push_back(ids.get<std::vector<int64_t>>());
-      auto types = value.is_object() && value.contains("token_types")
-                       ? value.at("token_types").get<std::vector<int64_t>>()
-                       : std::vector<int64_t>(input.ids.back().size(), 0);
-      input.token_types.push_back(std::move(types));
-    } catch (const json::exception&) {
-      fail("run", path, ": line ", number,
-           " must be a list of integers or {\"ids\": [...], \"token_types\": [...]}");
-    }
+    const json value = json::parse(line, nullptr, false);
+    const bool object = value.is_object();
+    const json* ids = object ? member(value, "ids", "input_ids") : &value;
+    const json* types = object ? member(value, "token_types", "token_type_ids") : nullptr;
+    require(ids != nullptr && are_integers(*ids) && (types == nullptr || are_integers(*types)),
+            "run", path, ": line ", number,
+            " must be a list of integers or {\"ids\": [...], \"token_types\": [...]}");
+    input.ids.push_back(ids->get<std::vector<int64_t>>());
+    input.token_types.push_back(types != nullptr
+                                    ? types->get<std::vector<int64_t>>()
+                                    : std::vector<int64_t>(input.ids.back().size(), 0));
   });
 }
 
 }  // namespace
 
 std::vector<int64_t> parse_ids(const char* scope, const std::string& text) {
-  const json value = json::parse("[" + text + "]", nullptr, false);
-  require(value.is_array() && std::all_of(value.begin(), value.end(),
-                                          [](const json& x) { return x.is_number_integer(); }),
-          scope, "--ids must be integers with commas between them, got '", text, "'");
+  const bool list = text.starts_with('[');  // as in files
+  const json value = json::parse(list ? text : "[" + text + "]", nullptr, false);
+  require(are_integers(value), scope, "--ids must be integers with commas between them, got '",
+          text, "'");
   return value.get<std::vector<int64_t>>();
 }
 

@@ -3,12 +3,16 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/commands.h"
+#include "locant/core/error.h"
 #include "locant/kernels/isa.h"
 
 namespace locant::cli {
@@ -69,7 +73,11 @@ int parse_and_run(int argc, const char* const* argv) {
 
 int run(int argc, const char* const* argv) {
   try {
-    return parse_and_run(argc, argv);
+    const int code = parse_and_run(argc, argv);
+    // What is still in the buffer may not fit on a full disk.
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    require(written, "output", "cannot be written: ", std::strerror(errno));
+    return code;
   } catch (const std::exception& error) {
     fmt::print(stderr, "locant: {}\n", error.what());
     return 2;

@@ -61,8 +61,9 @@ class Progress {
     next_ = terminal_ ? now + 2 : now * 1.5;
   }
 
-  void clear() const {
+  void clear() {
     if (shown_ && terminal_) fmt::print(stderr, "\r\033[K");
+    shown_ = false;
   }
 
  private:
@@ -80,7 +81,7 @@ struct Result {
   bool per_token;
 };
 
-// Of the head "base" the embeddings, and with `raw` what they are the mean of.
+// Of the head "base" the embeddings, and with `raw` what they are made of.
 std::vector<Result> results_of(const Results& results, const ModelInfo& info, bool raw) {
   const ModelOutput& out = results.out;
   std::vector<Result> list;
@@ -118,8 +119,7 @@ void add_raw(const Results& results, const ModelInfo& info, size_t n, ordered_js
 }
 
 // Softmax over labels unless config.json says otherwise, as Hugging Face's losses do.
-LabelKind label_kind(const std::string& dir, const ModelInfo& info) {
-  const Config config = Config::read(join_path(dir, "config.json"));
+LabelKind label_kind(const Config& config, const ModelInfo& info) {
   const std::string kind = config.text_or("problem_type", "");
   if (kind == "multi_label_classification") return LabelKind::any_of;
   if (kind == "regression" || info.labels.size() == 1) return LabelKind::regression;
@@ -137,7 +137,10 @@ class Run {
         answers_(flags.answers),
         files_(flags.npy) {
     if (questions_.from_text) words_ = load_words(flags.dir, flags.queries.max_length);
-    answers_.labels = label_kind(flags.dir, info_);
+    const Config config = Config::read(join_path(flags.dir, "config.json"));
+    answers_.labels = label_kind(config, info_);
+    if (info_.head == "causal_lm")
+      most_positions_ = config.integer_or("max_position_embeddings", 0, 0);
   }
 
   void operator()() {
@@ -147,7 +150,9 @@ class Run {
     Progress progress(questions_.size());
     for (size_t done = 0; done < questions_.size();) {
       const std::vector<Query> batch = next_batch(done);
-      print(ask(batch, done), batch, done);
+      const Results results = ask(batch, done);
+      progress.clear();
+      print(results, batch, done);
       done += batch.size();
       progress.show(done, tokens_);
     }
@@ -156,10 +161,11 @@ class Run {
     fmt::print(stderr, "{} {}, {} tokens, {:.3f} s, {:.0f} tokens per second\n", questions_.size(),
                questions_.from_text ? "texts" : "sequences", tokens_, seconds_,
                static_cast<double>(tokens_) / seconds_);
+    note_cuts();
   }
 
  private:
-  void generate() const {
+  void generate() {
     GenerateFlags flags = flags_.generate;
     flags.json = flags_.json;
     flags.batch = flags_.batch;
@@ -171,30 +177,34 @@ class Run {
       require(!query.encoded.ids.empty(), "run", "text ", n,
               " is empty, and its tokenizer puts no token before texts: there is nothing to "
               "continue");
+      if (query.encoded.cut > 0) ++cut_;
       prompts.push_back(std::move(query.encoded.ids));
     }
-    note_long(prompts);
+    note_cuts();
+    for (size_t n = 0; n < prompts.size(); ++n) note_long(n, std::ssize(prompts[n]));
     run_generate(*model_, prompts, flags, words_.decode);
   }
 
+  void note_cuts() const {
+    if (cut_ > 0)
+      fmt::print(stderr, "{} of {} texts were cut to {} tokens\n", cut_, questions_.size(),
+                 flags_.queries.max_length);
+  }
+
   // Rotations go on beyond the lengths that a model was trained with, but seldom well.
-  void note_long(const std::vector<std::vector<int64_t>>& prompts) const {
-    constexpr const char* kKey = "max_position_embeddings";
-    const Config config = Config::read(join_path(flags_.dir, "config.json"));
-    if (info_.decoder_layers > 0 || !config.has(kKey)) return;
-    const int64_t most = config.integer(kKey, 0, std::numeric_limits<int64_t>::max());
-    for (size_t n = 0; n < prompts.size(); ++n) {
-      const int64_t length = std::ssize(prompts[n]) + flags_.generate.count;
-      if (length <= most) continue;
-      fmt::print(stderr,
-                 "text {} has {} tokens, {} with those of --generate, but the model was made for "
-                 "{}: the end may be poor\n",
-                 n, prompts[n].size(), length, most);
-    }
+  void note_long(size_t n, int64_t tokens) const {
+    if (most_positions_ == 0 || tokens + flags_.generate.count <= most_positions_) return;
+    fmt::print(stderr,
+               "text {} has {} tokens{}, but the model was made for {}: the end may be poor\n", n,
+               tokens,
+               flags_.generate.count > 0
+                   ? fmt::format(", {} with those of --generate", tokens + flags_.generate.count)
+                   : "",
+               most_positions_);
   }
 
   // --batch sequences, or fewer where the logits of every token over the vocabulary grow large.
-  std::vector<Query> next_batch(size_t begin) const {
+  std::vector<Query> next_batch(size_t begin) {
     constexpr int64_t kMostLogits = int64_t{1} << 26;
     const bool language = info_.head == "masked_lm" || info_.head == "causal_lm";
     const int64_t most = language ? kMostLogits / std::max<int64_t>(info_.vocab_size, 1) : 0;
@@ -205,6 +215,8 @@ class Run {
       Query query = query_of(questions_, n, words_, info_);
       tokens += std::ssize(query.encoded.ids);
       if (most > 0 && tokens > most && !batch.empty()) break;
+      if (query.encoded.cut > 0) ++cut_;
+      note_long(n, std::ssize(query.encoded.ids));
       batch.push_back(std::move(query));
     }
     return batch;
@@ -219,7 +231,8 @@ class Run {
       if (begin == 0) throw;  // numbers in the message are those of the whole list
       fail("run", "counted from sequence ", begin, ": ", error.what());
     }
-    if (info_.head == "base") results.embeddings = mean_pooling(results.out, flags_.normalize);
+    if (info_.head == "base")
+      results.embeddings = sentence_embeddings(results.out, info_, flags_.normalize);
     seconds_ += seconds_since(start);
     tokens_ += results.out.offsets.back();
     return results;
@@ -249,7 +262,8 @@ class Run {
   Words words_;
   AnswerOptions answers_;
   NpyFiles files_;
-  int64_t tokens_ = 0;
+  int64_t most_positions_ = 0;  // that a model of rotations was trained for; 0: nobody says
+  int64_t tokens_ = 0, cut_ = 0;  // cut_: texts
   double seconds_ = 0;
 };
 
@@ -261,15 +275,16 @@ int run_model(const RunFlags& flags) {
 }
 
 void add_query_options(CLI::App& command, QueryFlags& flags) {
-  command.add_option("--text", flags.texts, "A text; may be repeated");
-  command.add_option("--pair", flags.pairs,
-                     "A second text behind the first: where a question's "
-                     "answer is looked for");
+  repeated(command.add_option("--text", flags.texts, "A text; may be repeated"));
+  repeated(command.add_option("--pair", flags.pairs,
+                              "A second text behind the first: where a question's "
+                              "answer is looked for"));
   command.add_option("--file", flags.file, "A file with a text on each line; - is standard input");
   command.add_option("--jsonl", flags.jsonl,
                      "A file with {\"text\": ..., \"text_pair\": ...} on each line; - is standard "
                      "input");
-  command.add_option("--ids", flags.ids, "Token ids of a sequence, 101,7592,102; may be repeated");
+  repeated(command.add_option("--ids", flags.ids,
+                              "Token ids of a sequence, 101,7592,102; may be repeated"));
   command.add_option("--ids-file", flags.ids_file,
                      "JSON lines, [101,7592,102] or {\"ids\": [...], \"token_types\": [...]}; "
                      "- is standard input");
@@ -297,7 +312,7 @@ Command add_run(CLI::App& app) {
                       "DeBERTa's masked language model: auto, enhanced or plain");
   command->add_option("--batch", flags->batch, "Sequences per call, packed: nothing is padded")
       ->capture_default_str();
-  command->add_option("--threads", flags->threads, "Threads; else all CPUs");
+  command->add_option("--threads", flags->threads, "Threads; else all CPUs")->check(at_least(1));
   command->add_flag("--normalize,!--no-normalize", flags->normalize,
                     "Embeddings of length 1 (they are unless --no-normalize)");
   command

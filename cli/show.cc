@@ -111,13 +111,12 @@ Command add_show(CLI::App& app) {
       ->required();
   command->add_option("--svg", flags->svg, "Write an SVG file");
   command->add_option("--html", flags->html, "Write an HTML page, whole in itself");
-  command
-      ->add_option("--set", flags->set, "A field of the encoding, e.g. --set bidirectional=false")
-      ->expected(1)
-      ->take_all();
-  command->add_option("--text", flags->texts, "A text for the model; may be repeated");
-  command->add_option("--pair", flags->pairs, "A second text behind the first");
-  command->add_option("--ids", flags->ids, "Token ids instead, 101,7592,102; may be repeated");
+  repeated(command->add_option("--set", flags->set,
+                               "A field of the encoding, e.g. --set bidirectional=false"));
+  repeated(command->add_option("--text", flags->texts, "A text for the model; may be repeated"));
+  repeated(command->add_option("--pair", flags->pairs, "A second text behind the first"));
+  repeated(
+      command->add_option("--ids", flags->ids, "Token ids instead, 101,7592,102; may be repeated"));
   command->add_option("--layer", flags->layer, "Whose attention, from 0; else layer 0")
       ->check(at_least(0));
   command->add_option("--head", flags->head, "One of its heads, from 0; else all")

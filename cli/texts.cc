@@ -42,11 +42,14 @@ std::vector<Passage> read_json_lines(const char* scope, const std::string& path)
       if (value.is_string()) {
         passage.text = value;
       } else if (value.is_array()) {
+        require(value.size() <= 2, scope, path, ": line ", number, " has ", value.size(),
+                " texts, but a text has at most one behind it");
         passage.text = value.at(0);
         if (value.size() > 1) passage.pair = value.at(1).get<std::string>();
       } else {
         passage.text = value.at("text");
-        if (value.contains("text_pair")) passage.pair = value.at("text_pair").get<std::string>();
+        if (value.contains("text_pair") && !value.at("text_pair").is_null())
+          passage.pair = value.at("text_pair").get<std::string>();
       }
       out.push_back(std::move(passage));
     } catch (const nlohmann::json::exception& error) {

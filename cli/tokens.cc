@@ -86,8 +86,8 @@ Command add_tokens(CLI::App& app) {
       ->add_option("dir", flags->dir,
                    "Folder with vocab.txt, spm.model, tokenizer.model or spiece.model")
       ->required();
-  command->add_option("--text", flags->texts, "A text; may be repeated");
-  command->add_option("--pair", flags->pairs, "A second text, behind the first");
+  repeated(command->add_option("--text", flags->texts, "A text; may be repeated"));
+  repeated(command->add_option("--pair", flags->pairs, "A second text, behind the first"));
   command->add_option("--file", flags->file,
                       "A file with a text on each line; - is standard input");
   command->add_option("--jsonl", flags->jsonl,

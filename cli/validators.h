@@ -1,4 +1,4 @@
-// Checks of command-line numbers whose messages people can read.
+// Options of commands: numbers whose messages people can read, and values that may be repeated.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,6 +15,12 @@ inline CLI::Validator at_least(int64_t least) {
         return "must be an integer >= " + std::to_string(least) + ", got " + text;
       },
       "");
+}
+
+// An option that may be given several times, with one value each, taken as it is: CLI11 would go on
+// to what follows, and take a list apart if a value looks like [one,two].
+inline CLI::Option* repeated(CLI::Option* option) {
+  return option->expected(1)->take_all()->allow_extra_args(false);
 }
 
 }  // namespace locant::cli

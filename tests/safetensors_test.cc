@@ -238,6 +238,16 @@ TEST(BadSafetensors, OtherFilesUnderThisName) {
   EXPECT_EQ(complaint("\x80\x02..............."), pickle);
 }
 
+// 640 is 0x0280: its bytes are those that a pickle begins with.
+TEST(Safetensors, AHeaderAsLongAsAPickleBegins) {
+  const std::string empty = "{" + tensor_json("", "F32", "1", 0, 4) + "}";
+  const std::string name(640 - empty.size(), 'x');
+  const std::string file =
+      safetensors_file("{" + tensor_json(name, "F32", "1", 0, 4) + "}", std::string(4, 'x'));
+  ASSERT_EQ(file.substr(0, 2), "\x80\x02");
+  EXPECT_EQ(complaint(file), "without a name: no error");
+}
+
 TEST(BadSafetensors, PathsThatAreNoFile) {
   const TemporaryFolder folder;
   const auto complaint_of = [&](const std::string& path) {

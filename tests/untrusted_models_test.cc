@@ -59,6 +59,15 @@ TEST(UntrustedConfigs, SizesThatWouldBeAllocatedAreRefused) {
                                 "pos_att_type":["c2p"],"max_relative_positions":1000000})"),
             "/config.json: max_relative_positions is 1000000 in each of 1000 layers: more than "
             "4194304 in all");
+  // Five buckets reach to M·M/2.
+  EXPECT_EQ(
+      complaint_about(R"({"model_type":"deberta-v2","vocab_size":8,"hidden_size":8,
+                                "num_hidden_layers":60,"num_attention_heads":2,
+                                "intermediate_size":8,"relative_attention":true,
+                                "pos_att_type":["c2p"],"max_relative_positions":4096,
+                                "position_buckets":5})"),
+      "/config.json: position_buckets with max_relative_positions tells apart distances up to "
+      "8384518 in each of 60 layers: more than 4194304 in all");
 }
 
 // Text of the file that a message shows is short, and printable.

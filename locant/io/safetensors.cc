@@ -50,12 +50,15 @@ std::string_view header_text(const std::string& path, const MappedFile& file) {
   const std::string_view text = file.text();
   require(text.size() >= kLengthBytes, kScope, path, ": has ", text.size(),
           " bytes, too short for a safetensors file; download or save it again");
-  // What torch.save writes: a zip archive, or a bare pickle.
-  require(!text.starts_with("PK\x03\x04") && !text.starts_with("\x80\x02"), kScope, path,
-          ": is a PyTorch pickle under another name; convert it with safetensors.torch.save_file");
   uint64_t length = 0;
   for (size_t at = 0; at < kLengthBytes; ++at)
     length |= uint64_t{static_cast<unsigned char>(text[at])} << (8 * at);
+  // What torch.save writes: a zip archive, or a bare pickle. A header of 640 bytes begins as one,
+  // too.
+  const bool header = length < text.size() - kLengthBytes && text[kLengthBytes] == '{';
+  require(header || (!text.starts_with("PK\x03\x04") && !text.starts_with("\x80\x02")), kScope,
+          path,
+          ": is a PyTorch pickle under another name; convert it with safetensors.torch.save_file");
   require(length <= kMostHeader, kScope, path, ": header length ", length,
           " is beyond the limit of ", kMostHeader, " bytes; not a safetensors file?");
   require(length <= text.size() - kLengthBytes, kScope, path, ": header length ", length,

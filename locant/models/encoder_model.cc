@@ -97,27 +97,4 @@ Tensor EncoderModel::encode(const Batch& batch, AttentionWish wish, Workspace& w
   return result;
 }
 
-Tensor mean_pooling(const ModelOutput& output, bool normalize) {
-  require(static_cast<bool>(output.last_hidden_state), "model",
-          "mean_pooling needs last_hidden_state: load the model with head base");
-  const ConstView h = output.last_hidden_state.view();
-  const int64_t count = static_cast<int64_t>(output.offsets.size()) - 1, width = h.shape[1];
-  Tensor out(DType::f32, {count, width});
-  std::vector<double> sums(width);
-  for (int64_t n = 0; n < count; ++n) {
-    std::fill(sums.begin(), sums.end(), 0.0);
-    for (int64_t row = output.offsets[n]; row < output.offsets[n + 1]; ++row)
-      for (int64_t c = 0; c < width; ++c) sums[c] += *h.at<float>(row, c);
-    double factor = 1.0 / static_cast<double>(output.offsets[n + 1] - output.offsets[n]);
-    if (normalize) {
-      double squares = 0;
-      for (const double sum : sums) squares += sum * sum;
-      factor = squares > 0 ? 1.0 / std::sqrt(squares) : 0.0;
-    }
-    for (int64_t c = 0; c < width; ++c)
-      *out.view().at<float>(n, c) = static_cast<float>(sums[c] * factor);
-  }
-  return out;
-}
-
 }  // namespace locant::inline v0

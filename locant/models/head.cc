@@ -132,7 +132,11 @@ std::string head_name(const Config& config, const LoadOptions& options,
   if (architectures.empty()) return known[0].name;
   std::string text;
   for (const HeadName& head : known) {
-    if (architectures[0].ends_with(head.ending)) return head.name;
+    // "Model" alone has no head: BertLMHeadModel is another.
+    const bool bare = head.ending == std::string_view("Model");
+    if (architectures[0].ends_with(head.ending) &&
+        !(bare && architectures[0].ends_with("HeadModel")))
+      return head.name;
     text.append(text.empty() ? "..." : ", ...").append(head.ending);
   }
   config.reject("architectures", "names " + shown(architectures[0]) + ", but known are " + text +

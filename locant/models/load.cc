@@ -10,6 +10,7 @@
 #include "locant/models/model.h"
 #include "locant/models/mpnet/mpnet.h"
 #include "locant/models/named.h"
+#include "locant/models/pooling.h"
 #include "locant/models/t5/t5.h"
 #include "locant/models/transformer_xl/transformer_xl.h"
 #include "locant/models/xlnet/xlnet.h"
@@ -62,8 +63,9 @@ std::shared_ptr<const Model> load(const std::string& dir, const LoadOptions& opt
   weights.ignore("pos_emb.inv_freq");
   static_cast<void>(build(config, options, Source(weights, true, std::make_shared<ModelStorage>())));
   weights.require_complete();
-  const auto model =
-      build(config, options, Source(weights, false, std::make_shared<ModelStorage>()));
+  const auto storage = std::make_shared<ModelStorage>();
+  storage->pooling = read_pooling(dir);
+  const auto model = build(config, options, Source(weights, false, storage));
   release_pages(weights);
   return model;
 }

@@ -70,6 +70,9 @@ struct ModelInfo {
   bool enhanced_mask_decoder = false;
   bool per_token = true;  // whether logits have a row per token, or per sequence
   std::vector<std::string> labels;
+  // Of a sentence's embedding, as sentence-transformers calls it: "mean" unless the folder says
+  // "cls", "max", "mean_sqrt_len_tokens", "weightedmean" or "lasttoken".
+  std::vector<std::string> pooling = {"mean"};
   std::vector<std::string> takes;  // of "mems", "perm_mask", "target_mapping": inputs of few families
 };
 
@@ -123,8 +126,9 @@ class LOCANT_API Model {
 LOCANT_API std::shared_ptr<const Model> load(const std::string& dir,
                                              const LoadOptions& options = {});
 
-// The mean of each sequence's rows of last_hidden_state, (N, D): sentence embeddings. With
-// `normalize`, of length 1.
-LOCANT_API Tensor mean_pooling(const ModelOutput& output, bool normalize);
+// Each sequence's rows of last_hidden_state as one, (N, D), by info.pooling; with `normalize`, of
+// length 1. Several poolings stand side by side.
+LOCANT_API Tensor sentence_embeddings(const ModelOutput& output, const ModelInfo& info,
+                                      bool normalize);
 
 }  // namespace locant::inline v0

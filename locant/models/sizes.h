@@ -16,13 +16,15 @@ inline constexpr int64_t kMostConfigured = int64_t{1} << 31;
 // heads so wide.
 inline constexpr int64_t kMostLayers = 1 << 12;
 inline constexpr int64_t kMostHeadDim = 1 << 16;
+inline constexpr int64_t kMostDistances = 1 << 22;
 
 // Encodings keep a number for each distance that they tell apart, in every layer: `distances` of
-// `layers` must be at most `most`. `key` is that of the distances.
+// `layers` must be at most `most`. `key` is to blame, `what` it does to the distances.
 inline void check_distances(const Config& config, std::string_view key, int64_t distances,
-                            int64_t layers, int64_t most = int64_t{1} << 22) {
+                            int64_t layers, int64_t most = kMostDistances,
+                            const std::string& what = "is") {
   if (distances > most / layers)
-    config.reject(key, "is " + std::to_string(distances) + " in each of " +
+    config.reject(key, what + " " + std::to_string(distances) + " in each of " +
                            std::to_string(layers) + " layers: more than " + std::to_string(most) +
                            " in all");
 }
@@ -59,10 +61,9 @@ inline ModelInfo sizes_by(const Config& config, const SizeNames& names) {
   return info;
 }
 
-// The same by the usual names, and type_vocab_size.
+// The same by the usual names.
 inline ModelInfo sizes_of(const Config& config, HeadDim head_dim = HeadDim::divides_hidden_size) {
   ModelInfo info = sizes_by(config, {});
-  info.token_types = config.integer_or("type_vocab_size", 0, 0, kMostConfigured);
   const bool given = head_dim == HeadDim::may_be_given && config.has("head_dim");
   if (!given && info.hidden_size % info.heads != 0)
     config.reject("num_attention_heads",

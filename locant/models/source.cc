@@ -102,6 +102,7 @@ RmsNorm Source::rms_norm(std::string_view prefix, int64_t width, double eps) con
 std::shared_ptr<ModelStorage> Source::finish(ModelInfo& info) const {
   info.parameters = storage_->parameters;
   info.bytes = storage_->bytes;
+  info.pooling = storage_->pooling;
   storage_->counted.clear();
   return storage_;
 }

@@ -27,6 +27,7 @@ struct ModelStorage {
   std::shared_ptr<const void> files;  // mapped, if tables are read in place
   std::set<const void*> counted;      // tensors that `parameters` has in it
   int64_t parameters = 0, bytes = 0;
+  std::vector<std::string> pooling;  // ModelInfo's
 };
 
 class Source {

@@ -137,10 +137,20 @@ class Batch:
         return [self.wrap(m) for m in np.ascontiguousarray(np.stack(mems).transpose(1, 2, 0, 3))]
 
 
+def _array(x, name):
+    if not is_torch(x):
+        return np.asarray(x)
+    torch = sys.modules["torch"]
+    if x.is_meta or x.layout != torch.strided:
+        what = "on the meta device, without numbers" if x.is_meta else f"of layout {x.layout}"
+        raise ValueError(f"[model] {name} is {what}; it must be a dense tensor on the CPU")
+    if x.dtype == torch.bfloat16:  # numpy has no such type
+        x = x.float()
+    return x.detach().cpu().numpy()
+
+
 def _floats(x, name, axes):
-    if is_torch(x):
-        x = x.detach().cpu().numpy()
-    array = np.asarray(x)
+    array = _array(x, name)
     if array.ndim != axes or array.dtype.kind not in "fiub":
         raise ValueError(
             f"[model] {name} must be numbers with {axes} axes, got {array.dtype} {array.shape}"
@@ -157,9 +167,7 @@ def decoder_rows(decoder_input_ids):
 
 
 def integers(x, name, axes):
-    if is_torch(x):
-        x = x.detach().cpu().numpy()
-    array = np.asarray(x)
+    array = _array(x, name)
     if array.dtype.kind == "U":
         raise ValueError(f"[model] {name} must be token ids, got a text: tokenize() gives them")
     if array.ndim == 0 and axes == 1:
@@ -193,9 +201,7 @@ def _spans(mask, shape):
     count = shape[0]
     if mask is None:
         return np.zeros(count, np.int64), np.full(count, shape[1], np.int64)
-    if is_torch(mask):
-        mask = mask.detach().cpu().numpy()
-    mask = np.asarray(mask)
+    mask = _array(mask, "attention_mask")
     if mask.shape != shape:
         raise ValueError(
             f"[model] attention_mask has shape {mask.shape} but input_ids has {shape}"
@@ -204,6 +210,8 @@ def _spans(mask, shape):
     if not ((mask == 0) | (mask == 1)).all():
         raise ValueError("[model] attention_mask must hold zeros and ones")
     lengths = real.sum(axis=1).astype(np.int64)
+    for n in np.flatnonzero(lengths == 0):
+        raise ValueError(f"[model] attention_mask[{n}] holds no ones: a sequence needs a token")
     begins = real.argmax(axis=1).astype(np.int64) if shape[1] else np.zeros(count, np.int64)
     last = shape[1] - real[:, ::-1].argmax(axis=1) if shape[1] else begins
     for n in np.flatnonzero((lengths > 0) & (last - begins != lengths)):

@@ -32,6 +32,7 @@ class ModelInfo(NamedTuple):
     enhanced_mask_decoder: bool
     per_token: bool  # whether logits have a row per token, or per sequence
     labels: list
+    pooling: list  # how hidden states become a text's embedding, as sentence-transformers calls it
     takes: list  # of "mems", "perm_mask", "target_mapping": inputs of few families
 
 
@@ -61,7 +62,7 @@ class Model:
     """A checkpoint that locant.load read. Any number of threads may call it."""
 
     def __init__(self, path, head, mask_decoder):
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         self._model = _locant.load(self.path, head or "", mask_decoder)
         self.info = ModelInfo(**self._model.info())
 
@@ -222,8 +223,9 @@ class Model:
         return prompts.texts(tokens) if prompts else tokens
 
     def embed(self, input_ids, attention_mask=None, token_type_ids=None, normalize=True):
-        """Sentence embeddings (B, D): the mean of each sequence's last_hidden_state, of length 1
-        unless normalize is false. For models with the head "base"."""
+        """Sentence embeddings (B, D): each sequence's last_hidden_state by info.pooling, the mean unless
+        the folder says otherwise, and of length 1 unless normalize is false. For models with the head
+        "base"."""
         batch = Batch(input_ids, attention_mask, token_type_ids)
         results = self._model.run(*batch.arguments, None, None, True, normalize, {})
         return batch.wrap(results["embeddings"])
@@ -263,14 +265,15 @@ class Model:
         normalize       whether embeddings have length 1
         max_length      as for tokenize
 
-        The mean of the last hidden states, for models with the head "base".
+        As embed() makes them of the last hidden states, for models with the head "base".
         """
         if isinstance(texts, str):
             return self.encode([texts], batch_size, normalize, max_length)[0]
         texts = _texts(texts, "texts")
         if batch_size < 1:
             raise ValueError(f"[model] batch_size must be >= 1, got {batch_size}")
-        out = np.empty((len(texts), self.info.hidden_size), np.float32)
+        width = self.info.hidden_size * len(self.info.pooling)
+        out = np.empty((len(texts), width), np.float32)
         for n in range(0, len(texts), batch_size):
             tokens = self.tokenize(texts[n : n + batch_size], None, max_length)
             out[n : n + batch_size] = self.embed(**tokens, normalize=normalize)

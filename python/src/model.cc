@@ -63,7 +63,7 @@ std::vector<ConstView> views_of(const std::vector<InputArray>& arrays) {
 // extras: "mems", "perm_mask" and "target_mapping", a list of arrays each, "use_mems", and
 // "attention_layer".
 nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::handle token_types,
-             nb::handle starts, nb::handle decoder_ids, nb::handle decoder_lengths, bool mean,
+             nb::handle starts, nb::handle decoder_ids, nb::handle decoder_lengths, bool embed,
              bool normalize, const nb::dict& extras) {
   const std::vector<int64_t> lengths = integers(lengths_in, "lengths");
   ModelInput input;
@@ -86,13 +86,13 @@ nb::dict run(const Model& model, nb::handle ids, nb::handle lengths_in, nb::hand
   {
     const nb::gil_scoped_release release;
     out = model.run(input);
-    if (mean) pooled = mean_pooling(out, normalize);
+    if (embed) pooled = sentence_embeddings(out, model.info(), normalize);
   }
   nb::dict result;
   const auto add = [&](const char* name, Tensor tensor) {
     if (tensor) result[name] = array_of(std::move(tensor));
   };
-  if (mean) {
+  if (embed) {
     add("embeddings", std::move(pooled));
     return result;
   }
@@ -155,6 +155,7 @@ nb::dict info_of(const Model& model) {
   out["enhanced_mask_decoder"] = info.enhanced_mask_decoder;
   out["per_token"] = info.per_token;
   out["labels"] = nb::cast(info.labels);
+  out["pooling"] = nb::cast(info.pooling);
   out["takes"] = nb::cast(info.takes);
   return out;
 }
@@ -166,7 +167,7 @@ void bind_model(nb::module_& module) {
       .def("info", &info_of, "What the checkpoint is, by name.")
       .def("run", &run, nb::arg("ids"), nb::arg("lengths"), nb::arg("token_types").none(),
            nb::arg("starts").none(), nb::arg("decoder_ids").none(),
-           nb::arg("decoder_lengths").none(), nb::arg("mean"), nb::arg("normalize"),
+           nb::arg("decoder_lengths").none(), nb::arg("embed"), nb::arg("normalize"),
            nb::arg("extras"),
            "Runs sequences that stand one after the other; arrays by name, a row per token.")
       .def("generate", &generate, nb::arg("ids"), nb::arg("lengths"), nb::arg("decoder_ids").none(),

@@ -5,8 +5,9 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 import transformers as hf
-from checkpoints import random_batch, save
+from checkpoints import answers, assert_same, random_batch, save
 from safetensors.numpy import load_file, save_file
 
 import locant
@@ -46,7 +47,10 @@ def model(folder):
         (("a text",), r"input_ids must be token ids, got a text: tokenize\(\) gives them"),
         ((["a text"],), r"input_ids\[0\] must be token ids, got a text"),
         ((np.zeros((1, 3), int), np.zeros((1, 4))), r"attention_mask has shape \(1, 4\)"),
-        ((np.zeros((1, 3), int), np.zeros((1, 3))), r"ids\[0\] is empty"),
+        ((np.zeros((1, 3), int), np.zeros((1, 3))), r"attention_mask\[0\] holds no ones"),
+        ((torch.zeros((1, 3), device="meta"),), r"input_ids is on the meta device"),
+        ((torch.zeros((1, 3)).to_sparse(),), r"input_ids is of layout torch.sparse_coo"),
+        ((torch.zeros((1, 3), dtype=torch.bfloat16),), r"input_ids must be integers, got float32"),
         ((np.zeros((1, 3), int), [[1, 0, 1]]), r"attention_mask\[0\] has zeros between ones"),
         ((np.zeros((1, 3), int), [[1, 0.5, 0]]), r"attention_mask must hold zeros and ones"),
         (([[1, 2]], None, [[0, 2]]), r"token_types\[0\]\[1\] is 2 but must be from 0 to 1"),
@@ -100,12 +104,52 @@ def test_all_mistakes_of_the_weights_are_in_one_message(folder, tmp_path):
         ({"max_position_embeddings": 1 << 40}, r"max_position_embeddings"),
         ({"architectures": ["BertForChess"]}, r"architectures.* names 'BertForChess'"),
         ({"position_embedding_type": "relative_key"}, r"'relative_key', but known is absolute"),
+        ({"architectures": ["BertLMHeadModel"]}, r"architectures.* names 'BertLMHeadModel'"),
         ({"is_decoder": True}, r"only encoders are known"),
+        ({"type_vocab_size": 0}, r"type_vocab_size must be an integer from 1 to"),
     ],
 )
 def test_configs(folder, tmp_path, config, message):
     with pytest.raises(ValueError, match=message):
         locant.load(copy(folder, tmp_path, config))
+
+
+@pytest.mark.parametrize("family", ["Bert", "Roberta"])
+def test_a_config_without_token_types_has_two(tmp_path, family):
+    config = getattr(hf, family + "Config")(**CONFIG, type_vocab_size=2)
+    theirs = save(getattr(hf, family + "Model"), config, tmp_path)
+    settings = json.loads((tmp_path / "config.json").read_text())
+    del settings["type_vocab_size"]
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    ids, mask, _ = random_batch(50, [5, 9])
+    assert_same(locant.load(tmp_path)(ids, mask), answers(theirs, ids, mask), mask)
+
+
+@pytest.mark.parametrize(
+    "family, name",
+    [
+        ("Bert", "cls.predictions.decoder.weight"),
+        ("Roberta", "lm_head.decoder.weight"),
+        ("Deberta", "cls.predictions.decoder.weight"),
+        ("DebertaV2", "cls.predictions.decoder.weight"),
+    ],
+)
+def test_a_decoder_of_its_own_must_be_there(tmp_path, family, name):
+    config = getattr(hf, family + "Config")(**CONFIG, tie_word_embeddings=False)
+    save(getattr(hf, family + "ForMaskedLM"), config, tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights[name]
+    save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=rf"1 missing: {name} \(50, 32\)"):
+        locant.load(tmp_path)
+
+
+def test_masks_of_any_type(model):
+    ids, mask, _ = random_batch(50, [5, 9])
+    expected = model(ids, mask).last_hidden_state
+    for dtype in [torch.bfloat16, torch.float16, torch.bool, torch.int8]:
+        got = model(ids, torch.from_numpy(mask).to(dtype)).last_hidden_state
+        np.testing.assert_array_equal(got, expected)
 
 
 def test_unknown_heads(folder):

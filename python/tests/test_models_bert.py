@@ -1,5 +1,7 @@
 """BERT and RoBERTa checkpoints against Hugging Face."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -117,6 +119,68 @@ def test_mean_pooling_is_sentence_transformers(tmp_path):
     np.testing.assert_allclose(ours.embed(ids, mask, normalize=False), mean, atol=2e-5)
     unit = mean / np.linalg.norm(mean, axis=1, keepdims=True)
     np.testing.assert_allclose(ours.embed(ids, mask), unit, atol=2e-5)
+
+
+POOLINGS = {
+    "cls": lambda h: h[0],
+    "max": lambda h: h.max(0),
+    "mean": lambda h: h.mean(0),
+    "mean_sqrt_len_tokens": lambda h: h.sum(0) / np.sqrt(len(h)),
+    "weightedmean": lambda h: np.average(h, axis=0, weights=np.arange(1, len(h) + 1)),
+    "lasttoken": lambda h: h[-1],
+}
+
+
+def write_modules(path, settings, *more):
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+               {"idx": 1, "name": "1", "path": "1_Pooling",
+                "type": "sentence_transformers.sentence_transformer.modules.pooling.Pooling"}, *more]  # fmt: skip
+    (path / "modules.json").write_text(json.dumps(modules))
+    (path / "1_Pooling").mkdir(exist_ok=True)
+    (path / "1_Pooling" / "config.json").write_text(json.dumps(settings))
+
+
+def test_pooling_is_what_the_folder_says(tmp_path):
+    theirs, _ = checkpoint(tmp_path, "Bert", "Model", BERT[0])
+    ids, mask, _ = random_batch(99, LENGTHS)
+    hidden = answers(theirs, ids, mask)["last_hidden_state"].astype(np.float64)
+    rows = [h[: m.sum()] for h, m in zip(hidden, mask, strict=True)]
+    normalize = {"idx": 2, "name": "2", "path": "2_Normalize",
+                 "type": "sentence_transformers.models.Normalize"}  # fmt: skip
+    # As sentence-transformers writes it today, and as it did before.
+    older = {"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "lasttoken": "lasttoken",
+             "mean_sqrt_len_tokens": "mean_sqrt_len_tokens", "weightedmean": "weightedmean_tokens"}  # fmt: skip
+    for mode, pool in POOLINGS.items():
+        expected = np.stack([pool(h) for h in rows])
+        flags = {f"pooling_mode_{flag}": name == mode for name, flag in older.items()}
+        for settings in [{"pooling_mode": mode}, {"word_embedding_dimension": 32, **flags}]:
+            write_modules(tmp_path, settings, normalize)
+            ours = locant.load(tmp_path)
+            assert ours.info.pooling == [mode]
+            np.testing.assert_allclose(ours.embed(ids, mask, normalize=False), expected, atol=2e-5)
+            unit = expected / np.linalg.norm(expected, axis=1, keepdims=True)
+            np.testing.assert_allclose(ours.embed(ids, mask), unit, atol=2e-5)
+    write_modules(tmp_path, {"pooling_mode": ["cls", "mean"]})
+    both = np.stack([np.concatenate([h[0], h.mean(0)]) for h in rows])
+    np.testing.assert_allclose(
+        locant.load(tmp_path).embed(ids, mask, normalize=False), both, atol=2e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "settings, more, message",
+    [
+        ({"pooling_mode": "median"}, [], r"embeddings need median, but known are cls, max, mean"),
+        ({"pooling_mode": "mean"}, [{"path": "2_Dense", "type": "sentence_transformers.models.Dense"}],
+         r"embeddings need Dense, but known are"),
+        ({}, [{"path": "../x", "type": "models.Pooling"}], r"path must name a folder of the model's"),
+    ],
+)  # fmt: skip
+def test_poolings_that_are_not_computed(tmp_path, settings, more, message):
+    checkpoint(tmp_path, "Bert", "Model", BERT[0])
+    write_modules(tmp_path, settings, *more)
+    with pytest.raises(ValueError, match=message):
+        locant.load(tmp_path).embed([[1, 2]])
 
 
 def test_torch_in_is_torch_out(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import transformers as hf
 from checkpoints import random_batch, save
+from the_command import run_command
 
 import locant
 
@@ -91,6 +92,8 @@ def test_every_form_of_output_holds_the_models_results(folder, tmp_path):
         (["--text", "a"], "has no vocabulary: neither vocab.txt, tokenizer.json, spm.model, "),
         (["--ids", "1,x"], "--ids must be integers with commas between them, got '1,x'"),
         (["--ids", "1,50"], "ids[0][1] is 50 but must be from 0 to 49"),
+        (["--ids", "[[1]]"], "--ids must be integers with commas between them, got '[[1]]'"),
+        (["--ids", "1", "--threads", "0"], "--threads: must be an integer >= 1, got 0"),
         (["--ids", "1", "--batch", "0"], "--batch must be >= 1, got 0"),
         (["--ids-file", "nowhere.json"], "nowhere.json: cannot be read"),
         (["--ids", "1", "--head", "chess"], "head must be one of base, masked_lm"),
@@ -102,10 +105,59 @@ def test_bad_arguments(tmp_path, arguments, message):
     assert done.returncode == 2 and message in done.stderr and not done.stdout
 
 
-def test_bad_lines(tmp_path):
+@pytest.mark.parametrize("line", ['{"id": [1]}', "[1.5]", "[1e300]", "[18446744073709551615]", "[",
+                                  '{"ids": [1], "token_types": [0.5]}', '"1"'])  # fmt: skip
+def test_bad_lines(tmp_path, line):
     save(hf.DebertaV2Model, hf.DebertaV2Config(**CONFIG), tmp_path)
-    done = command(tmp_path, "--ids-file", "-", text='[1]\n{"id": [1]}\n')
+    done = command(tmp_path, "--ids-file", "-", text=f"[1]\n{line}\n")
     assert done.returncode == 2 and "line 2 must be a list of integers" in done.stderr
+
+
+def test_ids_in_brackets_and_by_hugging_faces_names(tmp_path):
+    save(hf.DebertaV2Model, hf.DebertaV2Config(**CONFIG), tmp_path)
+    line = '{"input_ids": [3, 4], "token_type_ids": [0, 1]}\n'
+    by_names = command(tmp_path, "--ids-file", "-", "--json", text=line)
+    expected = locant.load(tmp_path).embed([[3, 4]], token_type_ids=[[0, 1]])[0]
+    np.testing.assert_array_equal(np.float32(json.loads(by_names.stdout)["embedding"]), expected)
+    brackets = command(tmp_path, "--ids", "[3,4]", "--json")
+    assert brackets.stdout == command(tmp_path, "--ids", "3,4", "--json").stdout
+
+
+def test_output_that_cannot_be_written(tmp_path):
+    save(hf.DebertaV2Model, hf.DebertaV2Config(**CONFIG), tmp_path)
+    with open("/dev/full", "w") as full:
+        done = run_command("run", tmp_path, "--ids", "1", stdout=full)
+    assert done.returncode == 2 and "[output] cannot be written: No space left" in done.stderr
+
+
+def test_logits_that_are_no_numbers(tmp_path):
+    for head in ["ForTokenClassification", "ForSequenceClassification", "ForQuestionAnswering",
+                 "ForMaskedLM"]:  # fmt: skip
+        model = save(getattr(hf, "DebertaV2" + head), hf.DebertaV2Config(**CONFIG), tmp_path)
+        model.deberta.encoder.layer[0].output.dense.bias.data[3] = float("nan")
+        model.save_pretrained(tmp_path)
+        done = command(tmp_path, "--ids", "1,2", "--json")
+        assert done.returncode == 2 and "the model's logits hold NaN" in done.stderr
+
+
+def test_regression_of_several_values(tmp_path):
+    config = hf.DebertaV2Config(**CONFIG, num_labels=3, problem_type="regression")
+    save(hf.DebertaV2ForSequenceClassification, config, tmp_path)
+    expected = locant.load(tmp_path)([[1, 2]]).logits[0]
+    values = json.loads(command(tmp_path, "--ids", "1,2", "--json").stdout)["values"]
+    assert [entry["label"] for entry in values] == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    np.testing.assert_array_equal(np.float32([entry["value"] for entry in values]), expected)
+    assert "LABEL_2" in command(tmp_path, "--ids", "1,2").stdout
+
+
+def test_the_first_of_plain_ids_stands_for_no_answer(tmp_path):
+    save(hf.DebertaV2ForQuestionAnswering, hf.DebertaV2Config(**CONFIG), tmp_path)
+    answer = json.loads(command(tmp_path, "--ids", "1,2", "--json").stdout)
+    out = locant.load(tmp_path)([[1, 2]])
+    first, last = (np.exp(x) / np.exp(x).sum() for x in (out.start_logits[0], out.end_logits[0]))
+    np.testing.assert_allclose(answer["no_answer"], first[0] * last[0], rtol=1e-5)
+    np.testing.assert_allclose(answer["probability"], first[1] * last[1], rtol=1e-5)
+    assert (answer["first"], answer["last"]) == (1, 1)
 
 
 def test_a_bad_sequence_is_counted_from_its_batch(tmp_path):
@@ -123,7 +175,7 @@ def test_info_tells_what_a_model_is(folder):
     )  # fmt: skip
     told = json.loads(done.stdout)["model"]
     assert told.pop("labels") == info.labels
-    assert told == {name: getattr(info, name) for name in told} and len(told) == 9
+    assert told == {name: getattr(info, name) for name in told} and len(told) == 10
     done = subprocess.run([sys.executable, "-m", "locant", "info", str(folder), "--model"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert f"head          {info.head}\nencoding      {info.encoding}\n" in done.stdout

@@ -53,6 +53,23 @@ def texts_of(texts):
     return [word for text in texts for word in ("--text", text)]
 
 
+def test_texts_in_brackets_are_texts(tmp_path):
+    peer = Peer(tmp_path, hf.BertForMaskedLM)
+    for text in ["[MASK] is old [MASK]", "[MASK]", "[fox,dog]", "[]"]:
+        lines, _ = answers(tmp_path, "--text", text)
+        assert [line["tokens"] for line in lines] == [len(peer(text)[1])]
+        assert len(lines[0]["masks"]) == text.count("[MASK]")
+    lines, _ = answers("--text", "fox", tmp_path)  # what follows a text is no second one
+    assert len(lines) == 1
+
+
+def test_cuts_are_told(tmp_path):
+    Peer(tmp_path, hf.BertModel)
+    for more in [[], ["--npy", tmp_path / "out"]]:
+        done = run_command("run", tmp_path, *texts_of(TEXTS), "--max-length", 4, *more)
+        assert done.returncode == 0 and "3 of 4 texts were cut to 4 tokens" in done.stderr
+
+
 def test_embeddings(tmp_path):
     peer = Peer(tmp_path, hf.BertModel)
     lines, report = answers(tmp_path, *texts_of(TEXTS), "--batch", 3)

@@ -75,21 +75,6 @@ int64_t slot(int64_t r, const DebertaConfig& config) {
   return std::clamp<int64_t>(bucket + span, 0, 2 * span - 1);
 }
 
-// The distance from which slots stay the same on both sides: slots 0 and 2S - 1, unless the
-// distance is clamped before (far) or the log part has no steps (2 or 3 buckets).
-int64_t constant_from(const DebertaConfig& config) {
-  const int64_t last = 2 * span_of(config) - 1;
-  if (config.far == "clamp") return config.max_relative_positions - 1;
-  if (config.position_buckets == 2 || config.position_buckets == 3) return 1;
-  for (int64_t r = 1; r <= kMaxReach; ++r)
-    if (slot(r, config) == last && slot(-r, config) == 0) return r;
-  // Odd bucket counts end between two steps, and the last step can lie very far out.
-  fail(Deberta::kName, "position_buckets ", config.position_buckets,
-       " with max_relative_positions ", config.max_relative_positions,
-       " and far=hf still changes slots ", kMaxReach,
-       " positions away; use an even number of buckets or far=clamp");
-}
-
 // <a, b> in double, four sums side by side: one alone would wait for each addition.
 template <class Element>
 double dot(const Element& a, const Element& b, int64_t d) {
@@ -137,6 +122,27 @@ const Fields<DebertaConfig>& Deberta::description() {
   return fields;
 }
 
+// Slots 0 and 2S - 1 on the two sides, unless the distance is clamped before (far) or the log part
+// has no steps (2 or 3 buckets). Slots never fall as the distance grows: the first one is bisected.
+int64_t Deberta::reach(const DebertaConfig& config) {
+  checked(config);
+  if (config.far == "clamp") return config.max_relative_positions - 1;
+  if (config.position_buckets == 2 || config.position_buckets == 3) return 1;
+  const int64_t last = 2 * span_of(config) - 1;
+  const auto is_last = [&](int64_t r) { return slot(r, config) == last && slot(-r, config) == 0; };
+  // Odd bucket counts end between two steps, and the last step can lie very far out.
+  require(is_last(kMaxReach), kName, "position_buckets ", config.position_buckets,
+          " with max_relative_positions ", config.max_relative_positions,
+          " and far=hf still changes slots ", kMaxReach,
+          " positions away; use an even number of buckets or far=clamp");
+  int64_t below = 0, from = kMaxReach;
+  while (from - below > 1) {
+    const int64_t middle = below + (from - below) / 2;
+    (is_last(middle) ? from : below) = middle;
+  }
+  return from;
+}
+
 Deberta::Deberta(const DebertaConfig& config)
     : Encoding(kName, parameters_of(checked(config))), config_(config) {
   const int64_t terms = int{config.c2p} + int{config.p2c} + int{config.p2p};
@@ -144,10 +150,10 @@ Deberta::Deberta(const DebertaConfig& config)
   scale_ = 1 / std::sqrt(static_cast<double>(config.head_dim * factor));
 
   const int64_t last_row = 2 * span_of(config) - 1;
-  const int64_t reach = constant_from(config);
-  map_.first = -reach;
-  map_.rows.reserve(2 * reach + 1);
-  for (int64_t offset = -reach; offset <= reach; ++offset)
+  const int64_t farthest = reach(config);
+  map_.first = -farthest;
+  map_.rows.reserve(2 * farthest + 1);
+  for (int64_t offset = -farthest; offset <= farthest; ++offset)
     map_.rows.push_back(static_cast<int32_t>(last_row - slot(-offset, config)));
 }
 

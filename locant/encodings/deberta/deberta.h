@@ -41,6 +41,10 @@ class LOCANT_API Deberta final : public Encoding {
 
   explicit Deberta(const DebertaConfig& config);
 
+  // The distance from which all slots are the same: the encoding keeps a number for each nearer
+  // one.
+  static int64_t reach(const DebertaConfig& config);
+
   const DebertaConfig& config() const { return config_; }
   FieldValues fields() const override { return description().dump(config_); }
   Prepared prepare(const Problem& problem, const ConstView& q, const ConstView& k) const override;

@@ -21,6 +21,7 @@ EncoderParts build_bert(const Config& config, const LoadOptions& options, const 
   EncoderParts parts;
   ModelInfo& info = parts.info;
   info = sizes_of(config);
+  info.token_types = config.integer_or("type_vocab_size", 2, 1, kMostConfigured);
   const bool roberta = info.model_type != "bert";
   if (config.text_or("position_embedding_type", "absolute") != "absolute")
     config.reject("position_embedding_type",
@@ -43,8 +44,7 @@ EncoderParts build_bert(const Config& config, const LoadOptions& options, const 
   InputEmbeddings& input = parts.embeddings;
   input.words = embeddings.table("word_embeddings.weight", info.vocab_size, width);
   input.positions = embeddings.table("position_embeddings.weight", rows, width);
-  if (info.token_types > 0)
-    input.token_types = embeddings.table("token_type_embeddings.weight", info.token_types, width);
+  input.token_types = embeddings.table("token_type_embeddings.weight", info.token_types, width);
   input.norm = embeddings.norm("LayerNorm.", width, bert_eps(config));
 
   const auto encoding =

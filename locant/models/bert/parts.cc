@@ -44,8 +44,9 @@ void build_masked_lm(const Config& config, const ModelInfo& info, bool roberta,
   head.transform_activation =
       roberta ? Activation::gelu : activation_of(config, "hidden_act", "gelu");
   head.transform_norm = transform.norm(roberta ? "layer_norm." : "LayerNorm.", width, eps);
-  // Tied weights are stored once.
-  const bool own = all.has("decoder.weight") && !config.flag_or("tie_word_embeddings", true);
+  // Tied weights are stored once. Biases were tied even where weights are not, before
+  // transformers 5.
+  const bool own = !config.flag_or("tie_word_embeddings", true);
   head.decoder = own ? all.table("decoder.weight", info.vocab_size, width) : words;
   const bool own_bias = own && all.has("decoder.bias");
   head.decoder_bias = all.copy(own_bias ? "decoder.bias" : "bias", {info.vocab_size});

@@ -33,6 +33,7 @@ bool has_word(const std::vector<std::string>& words, const char* word) {
 DebertaModelConfig read_deberta_config(const Config& config) {
   DebertaModelConfig out;
   out.info = sizes_of(config);
+  out.info.token_types = config.integer_or("type_vocab_size", 0, 0, kMostConfigured);
   out.v1 = out.info.model_type == "deberta";
   const int64_t width = out.info.hidden_size;
   out.embedding_size = config.integer_or("embedding_size", width, 1, kMostConfigured);

@@ -8,6 +8,7 @@
 #include "locant/encodings/deberta/deberta.h"
 #include "locant/encodings/none/none.h"
 #include "locant/models/deberta/config.h"
+#include "locant/models/sizes.h"
 
 namespace locant::inline v0 {
 namespace {
@@ -68,20 +69,27 @@ ConstView project_table(const DebertaModelConfig& c, const Source& self, const c
   return out;
 }
 
+bool has_positions(const DebertaModelConfig& c) {
+  return c.relative && (c.c2p || c.p2c);
+}
+
+DebertaConfig encoding_config(const DebertaModelConfig& c) {
+  return {.heads = c.info.heads,
+          .head_dim = c.head_dim(),
+          .position_buckets = c.position_buckets,
+          .max_relative_positions = c.max_relative,
+          .c2p = c.c2p,
+          .p2c = c.p2c,
+          .scale_factor = c.scale_factor};
+}
+
 // `table` is the relative table, normalised if the model does so; null if attention is not relative.
 std::shared_ptr<const Encoding> build_encoding(const DebertaModelConfig& c, const Source& self,
                                                const ConstView& table) {
-  if (!c.relative || (!c.c2p && !c.p2c))
+  if (!has_positions(c))
     return std::make_shared<const None>(
         NoneConfig{.heads = c.info.heads, .head_dim = c.head_dim()});
-  auto encoding = std::make_shared<Deberta>(
-      DebertaConfig{.heads = c.info.heads,
-                    .head_dim = c.head_dim(),
-                    .position_buckets = c.position_buckets,
-                    .max_relative_positions = c.max_relative,
-                    .c2p = c.c2p,
-                    .p2c = c.p2c,
-                    .scale_factor = c.scale_factor});
+  auto encoding = std::make_shared<Deberta>(encoding_config(c));
   const auto set = [&](const char* parameter, const char* name, bool bias) {
     const ConstView projected = project_table(c, self, name, bias, table);
     if (projected) encoding->set(parameter, projected);
@@ -175,8 +183,7 @@ void build_masked_lm(const Config& config, const DebertaModelConfig& c, const So
   head.transform = transform.linear("dense.", inner, width);
   head.transform_activation = activation_of(config, "hidden_act", "gelu");
   head.transform_norm = transform.norm("LayerNorm.", inner, c.eps);
-  const bool own = !original && all.has("decoder.weight") &&
-                   !config.flag_or("tie_word_embeddings", true);
+  const bool own = !original && !config.flag_or("tie_word_embeddings", true);
   head.decoder = own ? all.table("decoder.weight", vocabulary, c.embedding_size) : words;
   head.decoder_bias =
       all.copy(own && all.has("decoder.bias") ? "decoder.bias" : "bias", {vocabulary});
@@ -228,7 +235,7 @@ bool wants_enhanced(const Config& config, const DebertaModelConfig& c, const Loa
 
 std::string encoding_in_words(const DebertaModelConfig& c) {
   std::string text = c.position_biased_input ? "learned absolute positions, added to the input" : "";
-  if (c.relative && (c.c2p || c.p2c)) {
+  if (has_positions(c)) {
     text += text.empty() ? "" : "; ";
     text += "disentangled attention (";
     text += c.c2p && c.p2c ? "c2p, p2c" : c.c2p ? "c2p" : "p2c";
@@ -270,6 +277,10 @@ EncoderParts build_deberta(const Config& config, const LoadOptions& options, con
     input.projection = embeddings.linear("embed_proj.", width, c.embedding_size, false);
   input.norm = embeddings.norm("LayerNorm.", width, c.eps);
 
+  // Few odd buckets go on changing far beyond max_relative_positions.
+  if (has_positions(c))
+    check_distances(config, "position_buckets", Deberta::reach(encoding_config(c)), info.layers,
+                    kMostDistances, "with max_relative_positions tells apart distances up to");
   const Source encoder = source.scope("encoder.");
   const Tensor table = build_table(c, encoder);
   for (int64_t n = 0; n < info.layers; ++n)
