@@ -270,6 +270,9 @@ class Run {
 int run_model(const RunFlags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
   require(flags.batch >= 1, "run", "--batch must be >= 1, got ", flags.batch);
+  require(!flags.raw || flags.json || !flags.npy.empty(), "run", "--raw goes with --json or --npy");
+  require(flags.generate.count == 0 || flags.npy.empty(), "run",
+          "--npy writes arrays, and --generate gives texts; --json has their ids");
   Run{flags}();
   return 0;
 }

@@ -1,17 +1,26 @@
 #include "cli/texts.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "locant/core/error.h"
 
 namespace locant::cli {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin a file with it
+
+}  // namespace
 
 void for_each_line(const char* scope, const std::string& path,
                    const std::function<void(const std::string& line, int64_t number)>& take) {
   std::ifstream file;
   if (path != "-") {
+    require(!std::filesystem::is_directory(path), scope, path,
+            ": is a folder, not a file of texts");
     file.open(path);
     require(file.is_open(), scope, path, ": cannot be read");
   }
@@ -19,6 +28,7 @@ void for_each_line(const char* scope, const std::string& path,
   std::string line;
   for (int64_t number = 1; std::getline(in, line); ++number) {
     if (line.ends_with('\r')) line.pop_back();
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     take(line, number);
   }
   require(!in.bad(), scope, path, ": reading failed");

@@ -16,7 +16,8 @@ struct Passage {
 };
 
 // Calls `take` with each line of a file and its number, from 1; "-" is the standard input. A
-// carriage return at a line's end is no part of it.
+// carriage return at a line's end is no part of it, nor is a byte order mark at the first's
+// beginning.
 void for_each_line(const char* scope, const std::string& path,
                    const std::function<void(const std::string& line, int64_t number)>& take);
 

@@ -276,8 +276,18 @@ class Model:
         out = np.empty((len(texts), width), np.float32)
         for n in range(0, len(texts), batch_size):
             tokens = self.tokenize(texts[n : n + batch_size], None, max_length)
+            self._check_lengths(tokens["input_ids"], n)
             out[n : n + batch_size] = self.embed(**tokens, normalize=normalize)
         return out
+
+    def _check_lengths(self, sequences, first):
+        most = self.info.max_length
+        for n, ids in enumerate(sequences, first):
+            if most is not None and len(ids) > most:
+                raise ValueError(
+                    f"[model] text {n} has {len(ids)} tokens but the model takes {most}; "
+                    f"max_length={most} cuts what is longer"
+                )
 
 
 def load(path, head=None, mask_decoder="auto"):

@@ -64,6 +64,7 @@ class ModelInfo(NamedTuple):
     enhanced_mask_decoder: bool
     per_token: bool
     labels: list[str]
+    pooling: list[str]
     takes: list[str]
 
 class ModelOutput(dict[str, Any]):

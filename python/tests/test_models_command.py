@@ -95,6 +95,8 @@ def test_every_form_of_output_holds_the_models_results(folder, tmp_path):
         (["--ids", "[[1]]"], "--ids must be integers with commas between them, got '[[1]]'"),
         (["--ids", "1", "--threads", "0"], "--threads: must be an integer >= 1, got 0"),
         (["--ids", "1", "--batch", "0"], "--batch must be >= 1, got 0"),
+        (["--ids", "1", "--raw"], "--raw goes with --json or --npy"),
+        (["--ids", "1", "--npy", "a", "--generate", "2"], "--npy writes arrays, and --generate"),
         (["--ids-file", "nowhere.json"], "nowhere.json: cannot be read"),
         (["--ids", "1", "--head", "chess"], "head must be one of base, masked_lm"),
     ],

@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch")
 hf = pytest.importorskip("transformers")
 from checkpoints import randomize  # noqa: E402
 
+import locant  # noqa: E402
+
 WORDPIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "old", "fox", "dog", "paris",
               "where", "is", "lazy", "##s", "?", ".", "é", *string.ascii_lowercase,
               *("##" + c for c in string.ascii_lowercase)]  # fmt: skip
@@ -61,6 +63,24 @@ def test_texts_in_brackets_are_texts(tmp_path):
         assert len(lines[0]["masks"]) == text.count("[MASK]")
     lines, _ = answers("--text", "fox", tmp_path)  # what follows a text is no second one
     assert len(lines) == 1
+
+
+def test_files_as_editors_write_them(tmp_path):
+    Peer(tmp_path, hf.BertModel)
+    (tmp_path / "texts.txt").write_bytes(b"\xef\xbb\xbfThe old fox.\r\n\r\nParis")
+    lines, _ = answers(tmp_path, "--file", tmp_path / "texts.txt")
+    assert lines == answers(tmp_path, *texts_of(["The old fox.", "", "Paris"]))[0]
+    done = run_command("run", tmp_path, "--file", tmp_path)
+    assert done.returncode == 2 and "is a folder, not a file of texts" in done.stderr
+
+
+def test_long_texts_are_counted_over_all(tmp_path):
+    Peer(tmp_path, hf.BertModel)
+    texts = ["fox"] * 20 + ["fox " * 60]
+    message = r"text 20 has 62 tokens but the model takes 40; max_length=40 cuts what is longer"
+    with pytest.raises(ValueError, match=message):
+        locant.load(tmp_path).encode(texts)
+    assert locant.load(tmp_path).encode(texts, max_length=40).shape == (21, 32)
 
 
 def test_cuts_are_told(tmp_path):
