@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -14,71 +15,60 @@
 namespace locant::inline v0 {
 namespace {
 
-// The rows of a sequence, (L, D) in the type of the hidden states, to one of D numbers.
-struct PoolingRows {
-  ConstView h;
-  int64_t begin, end;
+// What a row counts in the sum of `count` rows.
+using Weight = double (*)(int64_t row, int64_t count);
 
-  int64_t count() const { return end - begin; }
-  double at(int64_t row, int64_t column) const { return *h.at<float>(begin + row, column); }
-};
-
-// factor(row)·h[row], added up
-template <class Factor>
-double weighted(const PoolingRows& rows, int64_t column, const Factor& factor) {
-  double sum = 0;
-  for (int64_t row = 0; row < rows.count(); ++row) sum += factor(row) * rows.at(row, column);
-  return sum;
+double first(int64_t row, int64_t /*count*/) {
+  return row == 0 ? 1 : 0;
 }
 
-double first(const PoolingRows& rows, int64_t column) {
-  return rows.at(0, column);
+double last(int64_t row, int64_t count) {
+  return row == count - 1 ? 1 : 0;
 }
 
-double last(const PoolingRows& rows, int64_t column) {
-  return rows.at(rows.count() - 1, column);
+double mean(int64_t /*row*/, int64_t count) {
+  return 1 / static_cast<double>(count);
 }
 
-double largest(const PoolingRows& rows, int64_t column) {
-  double most = rows.at(0, column);
-  for (int64_t row = 1; row < rows.count(); ++row) most = std::max(most, rows.at(row, column));
-  return most;
-}
-
-double sum(const PoolingRows& rows, int64_t column) {
-  return weighted(rows, column, [](int64_t) { return 1.0; });
-}
-
-double mean(const PoolingRows& rows, int64_t column) {
-  return sum(rows, column) / static_cast<double>(rows.count());
-}
-
-double mean_by_root(const PoolingRows& rows, int64_t column) {
-  return sum(rows, column) / std::sqrt(static_cast<double>(rows.count()));
+double mean_by_root(int64_t /*row*/, int64_t count) {
+  return 1 / std::sqrt(static_cast<double>(count));
 }
 
 // Later rows weigh more: 1, 2, 3, ...
-double mean_by_place(const PoolingRows& rows, int64_t column) {
-  const auto n = static_cast<double>(rows.count());
-  return weighted(rows, column, [](int64_t row) { return static_cast<double>(row + 1); }) /
-         (n * (n + 1) / 2);
+double mean_by_place(int64_t row, int64_t count) {
+  const auto n = static_cast<double>(count);
+  return static_cast<double>(row + 1) / (n * (n + 1) / 2);
 }
 
 struct Mode {
   const char* name;
   const char* flag;  // of older files
-  double (*pool)(const PoolingRows&, int64_t column);
+  Weight weight;     // null: the largest number of each column, not a sum
 };
 
 // By sentence-transformers' names, in the order in which several are joined.
 constexpr Mode kModes[] = {
     {"cls", "pooling_mode_cls_token", first},
-    {"max", "pooling_mode_max_tokens", largest},
+    {"max", "pooling_mode_max_tokens", nullptr},
     {"mean", "pooling_mode_mean_tokens", mean},
     {"mean_sqrt_len_tokens", "pooling_mode_mean_sqrt_len_tokens", mean_by_root},
     {"weightedmean", "pooling_mode_weightedmean_tokens", mean_by_place},
     {"lasttoken", "pooling_mode_lasttoken", last},
 };
+
+// Rows [begin, end) of h as one.
+void pool(const Mode& mode, const ConstView& h, int64_t begin, int64_t end, std::span<double> out) {
+  const double least = mode.weight == nullptr ? -std::numeric_limits<double>::infinity() : 0;
+  std::fill(out.begin(), out.end(), least);
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = h.at<float>(row);
+    if (mode.weight == nullptr) {
+      for (size_t c = 0; c < out.size(); ++c) out[c] = x[c] > out[c] ? x[c] : out[c];
+    } else if (const double weight = mode.weight(row - begin, end - begin); weight != 0) {
+      for (size_t c = 0; c < out.size(); ++c) out[c] += weight * x[c];
+    }
+  }
+}
 
 const Mode& mode_named(const std::string& name) {
   std::string known;
@@ -146,10 +136,9 @@ Tensor sentence_embeddings(const ModelOutput& output, const ModelInfo& info, boo
   Tensor out(DType::f32, {count, width * std::ssize(modes)});
   std::vector<double> values(static_cast<size_t>(width) * modes.size());
   for (int64_t n = 0; n < count; ++n) {
-    const PoolingRows rows{h, output.offsets[n], output.offsets[n + 1]};
     for (size_t m = 0; m < modes.size(); ++m)
-      for (int64_t c = 0; c < width; ++c)
-        values[m * static_cast<size_t>(width) + static_cast<size_t>(c)] = modes[m]->pool(rows, c);
+      pool(*modes[m], h, output.offsets[n], output.offsets[n + 1],
+           std::span(values).subspan(m * static_cast<size_t>(width), static_cast<size_t>(width)));
     double factor = 1;
     if (normalize) {
       double squares = 0;
