@@ -63,7 +63,8 @@ void pool(const Mode& mode, const ConstView& h, int64_t begin, int64_t end, std:
   for (int64_t row = begin; row < end; ++row) {
     const float* x = h.at<float>(row);
     if (mode.weight == nullptr) {
-      for (size_t c = 0; c < out.size(); ++c) out[c] = x[c] > out[c] ? x[c] : out[c];
+      for (size_t c = 0; c < out.size(); ++c)
+        if (!(x[c] <= out[c]) && !std::isnan(out[c])) out[c] = x[c];  // NaN stays
     } else if (const double weight = mode.weight(row - begin, end - begin); weight != 0) {
       for (size_t c = 0; c < out.size(); ++c) out[c] += weight * x[c];
     }
