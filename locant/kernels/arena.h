@@ -1,4 +1,5 @@
 // Scratch memory of one thread: taken piece by piece during a work item, kept for the next one.
+// What is kept follows the largest item, however many sizes there were.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,11 @@ class Arena {
   };
 
  public:
+  Arena() = default;
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
   // Room for n values of T, aligned for vectors. The contents are undefined.
   template <class T>
   T* take(size_t n) {
@@ -32,17 +38,19 @@ class Arena {
     Mark mark_;
   };
 
+  // Memory that it holds, taken or not.
+  size_t bytes() const;
+
   // The calling thread's own arena.
   static Arena& of_this_thread();
 
  private:
   Mark mark() const { return {current_, used_}; }
-  void release(Mark mark) {
-    current_ = mark.chunk;
-    used_ = mark.used;
-  }
+  void release(Mark mark);
 
-  void* take_bytes(size_t bytes);
+  void* take_bytes(size_t wanted);
+  void add_chunk(size_t bytes);
+  void free_from(size_t chunk);
 
   struct Free {
     void operator()(std::byte* p) const;
@@ -51,7 +59,7 @@ class Arena {
     std::unique_ptr<std::byte, Free> data;
     size_t size = 0;
   };
-  std::vector<Chunk> chunks_;
+  std::vector<Chunk> chunks_;  // in use up to `used_` bytes of the one at current_
   size_t current_ = 0, used_ = 0;
 };
 
