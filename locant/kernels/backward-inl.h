@@ -326,7 +326,7 @@ class BackwardKernel {
     T offset[kMaxRows], value_offset[kMaxRows] = {};
     scores_.add_terms(group, p, lds_, offset);
     scores_.add_products(group, p, lds_);
-    scores_.hide(group, ranges, p, lds_);
+    scores_.hide(group, ranges, p, lds_, offset);
     add_value_products(h, group, ds, value_offset);
     for (size_t r = 0; r < count; ++r) {
       const int64_t head = chunk_.head_begin + static_cast<int64_t>(h);

@@ -165,7 +165,7 @@ class ForwardKernel {
     } else {
       scores_.add_products(group, s_, lds_);
     }
-    scores_.hide(group, ranges, s_, lds_);
+    scores_.hide(group, ranges, s_, lds_, step_.offset);
     const size_t begin = group.panel_begin * kP, end = group.panel_end * kP;
     if (!v_finite_)
       for (size_t r = 0; r < count; ++r)

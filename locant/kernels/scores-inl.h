@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "hwy/highway.h"
@@ -157,8 +158,15 @@ class ScoreBlock {
   }
 
   // -inf for what causal, window, prefix, length and the explicit mask hide.
-  void hide(const RowGroup& group, const KeyRange* ranges, T* s, size_t lds) const {
+  void hide(const RowGroup& group, const KeyRange* ranges, T* s, size_t lds, T* offset) const {
     const size_t begin = group.panel_begin * kP, end = group.panel_end * kP;
+    // A NaN or infinity of the row's offset goes to its scores before they are hidden: it is added
+    // to -inf otherwise, and what is hidden becomes NaN.
+    for (size_t r = 0; r < group.count; ++r) {
+      if (offset[r] < std::numeric_limits<T>::infinity()) continue;
+      for (size_t j = begin; j < end; ++j) s[r * lds + j] += offset[r];
+      offset[r] = 0;
+    }
     for (size_t r = 0; r < group.count; ++r) HideOutside(s + r * lds, begin, end, ranges[r]);
     if (!problem_.mask) return;
     for (size_t r = 0; r < group.count; ++r)
