@@ -50,7 +50,10 @@ class ForwardKernel {
     const Arena::Scope scope(arena_);
     begin();
     const KeyRange keys = visible_keys();
-    for (int64_t key = keys.begin / key_block_ * key_block_; key < keys.end; key += key_block_)
+    // With nothing to see, the block that keys.begin falls into could have begun before the item's
+    // own keys, and would have none.
+    int64_t key = keys.begin < keys.end ? keys.begin / key_block_ * key_block_ : keys.end;
+    for (; key < keys.end; key += key_block_)
       run_block(std::max(key, item_.key_begin),
                 std::min({key + key_block_, keys.end, item_.key_end}),
                 key + key_block_ >= keys.end);
