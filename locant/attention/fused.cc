@@ -190,8 +190,9 @@ void clear_padding(const Problem& p, const View& out, const View& lse) {
 }  // namespace
 
 void fused_forward(const Problem& problem, const ConstView& q, const ConstView& k,
-                   const ConstView& v, const Terms& terms, const Tiling& tiling, const View& out,
+                   const ConstView& v, const Terms& terms, const Tiling& wanted, const View& out,
                    const View& lse) {
+  const Tiling tiling = within_lengths(problem, wanted);
   ForwardCall call{attention_call(problem, terms, q, k, v, key_block(terms, tiling)), out, lse};
   const bool wide = q.dtype == DType::f64;
   if (wide) {

@@ -31,9 +31,10 @@ template <class T>
 class Backward {
  public:
   Backward(const Problem& problem, const Terms& terms, const ForwardResult& f,
-           const ConstView& dout, const Tiling& tiling, const View& dq, const View& dk,
+           const ConstView& dout, const Tiling& wanted, const View& dq, const View& dk,
            const View& dv)
       : problem_(problem), terms_(terms), dq_(dq) {
+    const Tiling tiling = within_lengths(problem, wanted);
     static_cast<AttentionCall&>(call_) =
         attention_call(problem, terms, f.q, f.k, f.v, tiling.keys > 0 ? tiling.keys : kKeyBlock);
     call_.out = f.out;

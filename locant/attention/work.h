@@ -22,6 +22,13 @@ inline int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
 
+// Tile sizes beyond the lengths are the lengths: sums with them could leave 64 bits.
+inline Tiling within_lengths(const Problem& problem, Tiling tiling) {
+  tiling.rows = std::min(tiling.rows, std::max<int64_t>(1, problem.q_len));
+  tiling.keys = std::min(tiling.keys, std::max<int64_t>(1, problem.k_len));
+  return tiling;
+}
+
 inline AttentionCall attention_call(const Problem& problem, const Terms& terms, const ConstView& q,
                                     const ConstView& k, const ConstView& v, int64_t key_block) {
   AttentionCall call{&problem, &terms, q, k, v, round_up(key_block, kWidestPanel), {}, {}, {}};

@@ -82,7 +82,8 @@ struct LOCANT_API Problem {
   Offsets visible_offsets() const;
 };
 
-// Tile sizes, for tests that must cross several tiles at small lengths; 0 means the tuned size.
+// Tile sizes, for tests that must cross several tiles at small lengths; 0 means the tuned size,
+// and one beyond the length is the length.
 struct Tiling {
   int64_t rows = 0;  // query rows per work item
   int64_t keys = 0;  // keys per block, rounded up to the kernel's panel width
