@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "locant/attention/stats.h"
+#include "locant/core/executor.h"
 #include "locant/encodings/registry.h"
 #include "locant/layers/attend.h"
 
@@ -52,6 +54,38 @@ TEST(IsaTest, UnknownNameIsAnErrorAndChangesNothing) {
   const std::string before = isa();
   EXPECT_THROW(set_isa("abacus"), std::invalid_argument);
   EXPECT_EQ(isa(), before);
+}
+
+// An executor that forces another instruction set between the steps of a call.
+class ForcingAnother final : public Executor {
+ public:
+  int concurrency() const override { return 1; }
+  void parallel_for(int64_t count, const std::function<void(int64_t, int)>& body) override {
+    const std::vector<std::string> names = available_isas();
+    set_isa(names[static_cast<size_t>(++calls) % names.size()]);
+    for (int64_t n = 0; n < count; ++n) body(n, 0);
+  }
+  int calls = 0;
+};
+
+TEST(IsaTest, ACallRunsOnTheOneThatItBeganWith) {
+  constexpr int64_t kLength = 300, kDim = 16;
+  const auto shaw = make_encoding("shaw", {{"heads", 1}, {"head_dim", kDim}});
+  shaw->init(1);
+  std::vector<float> x(kLength * kDim), out(x.size()), wanted(x.size());
+  for (size_t n = 0; n < x.size(); ++n) x[n] = static_cast<float>(n % 97) / 50.0f - 1.0f;
+  const ConstView in = view(std::as_const(x).data(), {1, 1, kLength, kDim});
+  // Several items, which share the packed tables.
+  const AttendOptions options{.tiling = {.rows = 20, .keys = 32}};
+  attend(in, in, in, *shaw, options, view(wanted.data(), {1, 1, kLength, kDim}));
+  const auto before = executor();
+  const auto forcing = std::make_shared<ForcingAnother>();
+  set_executor(forcing);
+  attend(in, in, in, *shaw, options, view(out.data(), {1, 1, kLength, kDim}));
+  set_executor(before);
+  set_isa("best");
+  EXPECT_GE(forcing->calls, 2) << "the tables were not packed in a step of their own";
+  EXPECT_EQ(out, wanted);
 }
 
 // Runs in a child process, see below.

@@ -141,7 +141,7 @@ void pack_tables(ForwardCall& call, const Plan& plan, bool wide) {
   const auto pack = wide ? pack_table_f64 : pack_table_f32;
   executor()->parallel_for(static_cast<int64_t>(work.size()), [&](int64_t index, int) {
     const auto [t, head] = work[static_cast<size_t>(index)];
-    pack(terms[t], head, call.tables[t]);
+    pack(call, t, head);
   });
 }
 

@@ -1,11 +1,13 @@
 // What is the same for all work items of a fused call, forward or backward.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "locant/core/memory.h"
 #include "locant/core/view.h"
+#include "locant/kernels/isa_dispatch.h"
 #include "locant/terms/problem.h"
 #include "locant/terms/terms.h"
 
@@ -35,6 +37,8 @@ struct AttentionCall {
   int64_t key_block = 0;  // keys per tile
   std::vector<bool> projection_unit_steps, value_unit_steps;  // has_unit_steps of each term's map
   std::vector<PackedTable> tables;  // of each projection, without data if items pack it; or empty
+  // All steps of a call run on the instruction set that it began with: tables are packed for it.
+  size_t isa = isa_index();
 
   const PackedTable* table(size_t projection) const {
     return tables.empty() || tables[projection].data.data() == nullptr ? nullptr

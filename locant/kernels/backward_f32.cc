@@ -27,7 +27,7 @@ namespace locant::inline v0 {
 HWY_EXPORT(RunBackwardF32);
 
 int64_t run_backward_f32(const BackwardCall& call, const BackwardItem& item) {
-  return LOCANT_DISPATCH(RunBackwardF32)(call, item);
+  return LOCANT_DISPATCH_TO(RunBackwardF32, call.isa)(call, item);
 }
 
 }  // namespace locant::inline v0

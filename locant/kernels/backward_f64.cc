@@ -27,7 +27,7 @@ namespace locant::inline v0 {
 HWY_EXPORT(RunBackwardF64);
 
 int64_t run_backward_f64(const BackwardCall& call, const BackwardItem& item) {
-  return LOCANT_DISPATCH(RunBackwardF64)(call, item);
+  return LOCANT_DISPATCH_TO(RunBackwardF64, call.isa)(call, item);
 }
 
 }  // namespace locant::inline v0

@@ -26,8 +26,8 @@ struct ForwardItem {
 int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item);
 int64_t run_forward_f64(const ForwardCall& call, const ForwardItem& item);
 
-// Fills the table of one head.
-void pack_table_f32(const Projection& term, int64_t head, const PackedTable& to);
-void pack_table_f64(const Projection& term, int64_t head, const PackedTable& to);
+// Fills the call's table of a projection, for one head.
+void pack_table_f32(const ForwardCall& call, size_t projection, int64_t head);
+void pack_table_f64(const ForwardCall& call, size_t projection, int64_t head);
 
 }  // namespace locant::inline v0

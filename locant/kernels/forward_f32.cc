@@ -16,8 +16,8 @@ int64_t RunForwardF32(const ForwardCall& call, const ForwardItem& item) {
   return ForwardKernel<float>(call, item).run();
 }
 
-void PackTableF32(const Projection& term, int64_t head, const PackedTable& to) {
-  PackTable<float>(term, head, to);
+void PackTableF32(const ForwardCall& call, size_t projection, int64_t head) {
+  PackTable<float>(call.terms->projections[projection], head, call.tables[projection]);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -32,11 +32,11 @@ HWY_EXPORT(RunForwardF32);
 HWY_EXPORT(PackTableF32);
 
 int64_t run_forward_f32(const ForwardCall& call, const ForwardItem& item) {
-  return LOCANT_DISPATCH(RunForwardF32)(call, item);
+  return LOCANT_DISPATCH_TO(RunForwardF32, call.isa)(call, item);
 }
 
-void pack_table_f32(const Projection& term, int64_t head, const PackedTable& to) {
-  LOCANT_DISPATCH(PackTableF32)(term, head, to);
+void pack_table_f32(const ForwardCall& call, size_t projection, int64_t head) {
+  LOCANT_DISPATCH_TO(PackTableF32, call.isa)(call, projection, head);
 }
 
 }  // namespace locant::inline v0

@@ -16,8 +16,8 @@ int64_t RunForwardF64(const ForwardCall& call, const ForwardItem& item) {
   return ForwardKernel<double>(call, item).run();
 }
 
-void PackTableF64(const Projection& term, int64_t head, const PackedTable& to) {
-  PackTable<double>(term, head, to);
+void PackTableF64(const ForwardCall& call, size_t projection, int64_t head) {
+  PackTable<double>(call.terms->projections[projection], head, call.tables[projection]);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
@@ -32,11 +32,11 @@ HWY_EXPORT(RunForwardF64);
 HWY_EXPORT(PackTableF64);
 
 int64_t run_forward_f64(const ForwardCall& call, const ForwardItem& item) {
-  return LOCANT_DISPATCH(RunForwardF64)(call, item);
+  return LOCANT_DISPATCH_TO(RunForwardF64, call.isa)(call, item);
 }
 
-void pack_table_f64(const Projection& term, int64_t head, const PackedTable& to) {
-  LOCANT_DISPATCH(PackTableF64)(term, head, to);
+void pack_table_f64(const ForwardCall& call, size_t projection, int64_t head) {
+  LOCANT_DISPATCH_TO(PackTableF64, call.isa)(call, projection, head);
 }
 
 }  // namespace locant::inline v0

@@ -13,4 +13,7 @@ size_t isa_index();
 
 // LOCANT_DISPATCH(Function)(arguments...), after HWY_EXPORT(Function). This header does not include
 // Highway: foreach_target.h has to come before it.
-#define LOCANT_DISPATCH(function) (*(HWY_DISPATCH_TABLE(function)[::locant::isa_index()]))
+#define LOCANT_DISPATCH(function) LOCANT_DISPATCH_TO(function, ::locant::isa_index())
+
+// The same on the instruction set of an index that was kept: what one packed, only it can read.
+#define LOCANT_DISPATCH_TO(function, index) (*(HWY_DISPATCH_TABLE(function)[index]))

@@ -131,7 +131,7 @@ PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const C
   rows_ = static_cast<int64_t>(rows.size());
   require(rows_ >= 1 && depth_ >= 1, kScope, "weights must not be empty, got (", rows_, ", ",
           depth_, ")");
-  shape_ = (*(HWY_DISPATCH_TABLE(ShapeFor)[isa_]))(depth_);
+  shape_ = LOCANT_DISPATCH_TO(ShapeFor, isa_)(depth_);
   bias_.assign(static_cast<size_t>(panels() * shape_.panel), 0.0f);
   int64_t at = 0;
   for (size_t piece = 0; piece < biases.size(); ++piece) {
@@ -143,8 +143,8 @@ PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const C
     at += count;
   }
   data_ = Block(static_cast<size_t>(panels() * shape_.panel * depth_) * sizeof(float));
-  const auto pack = HWY_DISPATCH_TABLE(RunPackPanel)[isa_];
-  executor()->parallel_for(panels(), [&](int64_t p, int) { (*pack)(*this, p, rows); });
+  const auto pack = LOCANT_DISPATCH_TO(RunPackPanel, isa_);
+  executor()->parallel_for(panels(), [&](int64_t p, int) { pack(*this, p, rows); });
 }
 
 void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& options,
@@ -154,7 +154,7 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
   if (rows == 0) return;
   const Cut size = cut(rows, w, options);
   const int64_t across = ceil_div(w.panels(), size.panels), down = ceil_div(rows, size.rows);
-  const auto run = HWY_DISPATCH_TABLE(RunLinear)[w.isa()];
+  const auto run = LOCANT_DISPATCH_TO(RunLinear, w.isa());
   // Workers get ranges of the indices: parts of the rows, if there are enough, so that a worker finds
   // in its cache what it made of them a layer before. In a part, tiles that read the same part of W
   // follow each other: it may still be in the second-level cache.
@@ -168,9 +168,9 @@ void linear(const ConstView& x, const PackedMatrix& w, const LinearOptions& opti
     tile.row_end = std::min(tile.row_begin + size.rows, rows);
     tile.col_begin = col * size.panels * w.shape().panel;
     tile.col_end = std::min(tile.col_begin + size.panels * w.shape().panel, w.rows());
-    (*run)(x, w, options, y, tile);
+    run(x, w, options, y, tile);
   });
-  if (options.norm && across > 1) normalize(y, options.norm, y);
+  if (options.norm && across > 1) normalize(y, options.norm, y, w.isa());
 }
 
 }  // namespace locant::inline v0

@@ -71,7 +71,7 @@ void check_weight(const char* name, const ConstView& weight, int64_t width) {
 }
 
 void normalize(const ConstView& x, const ConstView& residual, const NormWeights& weights,
-               const View& y) {
+               const View& y, size_t isa) {
   check_rows("x", x);
   check_rows("y", y);
   if (residual) check_rows("residual", residual);
@@ -79,7 +79,7 @@ void normalize(const ConstView& x, const ConstView& residual, const NormWeights&
           "x, residual and y must have one shape, got ", shape_text(x), ", ", shape_text(residual),
           " and ", shape_text(y));
   check_norm(weights, x.shape[1]);
-  const auto run = LOCANT_DISPATCH(RunNormalize);
+  const auto run = LOCANT_DISPATCH_TO(RunNormalize, isa);
   over_rows(x.shape[0], [&](int64_t row) {
     run(norm_row(x.at<float>(row), residual ? residual.at<float>(row) : nullptr, weights,
                  y.at<float>(row), x.shape[1]));
@@ -93,14 +93,14 @@ void check_norm(const NormWeights& weights, int64_t width) {
   if (weights.beta) check_weight("beta", weights.beta, width);
 }
 
-void normalize(const ConstView& x, const NormWeights& weights, const View& y) {
-  normalize(x, {}, weights, y);
+void normalize(const ConstView& x, const NormWeights& weights, const View& y, size_t isa) {
+  normalize(x, {}, weights, y, isa);
 }
 
 void layer_norm(const ConstView& x, const ConstView& residual, const ConstView& gamma,
                 const ConstView& beta, float eps, const View& y) {
   check_weight("beta", beta, x.shape[1]);
-  normalize(x, residual, {gamma, beta, eps}, y);
+  normalize(x, residual, {gamma, beta, eps}, y, isa_index());
 }
 
 void layer_norm(const ConstView& x, const ConstView& gamma, const ConstView& beta, float eps,
@@ -109,7 +109,7 @@ void layer_norm(const ConstView& x, const ConstView& gamma, const ConstView& bet
 }
 
 void rms_norm(const ConstView& x, const ConstView& gamma, float eps, const View& y) {
-  normalize(x, {}, {gamma, {}, eps}, y);
+  normalize(x, {}, {gamma, {}, eps}, y, isa_index());
 }
 
 void activate(Activation activation, const View& x) {

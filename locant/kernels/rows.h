@@ -38,8 +38,8 @@ inline NormRow norm_row(const float* x, const float* residual, const NormWeights
 // Fails by name unless the weights are f32 (width).
 void check_norm(const NormWeights& weights, int64_t width);
 
-// layer_norm or rms_norm, by what the weights are.
-void normalize(const ConstView& x, const NormWeights& weights, const View& y);
+// layer_norm or rms_norm, by what the weights are, on the instruction set of this index.
+void normalize(const ConstView& x, const NormWeights& weights, const View& y, size_t isa);
 
 // y = (x - mean(x))/sqrt(var(x) + eps)·gamma + beta for each row of x (M, N); gamma, beta (N).
 // y may be x itself. Threaded; float32, rows of contiguous elements.
