@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 #include "locant/core/executor.h"
@@ -94,6 +95,10 @@ void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& optio
           ", ", w.depth(), ") and ", shape_text(y));
   const ConstView& residual = options.residual;
   const PackedMatrix* factor = options.factor;
+  require(x.data != nullptr || x.size() == 0, kScope, "x must not be null");
+  require(y.data != nullptr || y.size() == 0, kScope, "y must not be null");
+  require(residual.data != nullptr || residual.rank == 0 || residual.size() == 0, kScope,
+          "residual must not be null");
   require(factor == nullptr || (factor->rows() == w.rows() && factor->depth() == w.depth()), kScope,
           "factor is (", factor == nullptr ? 0 : factor->rows(), ", ",
           factor == nullptr ? 0 : factor->depth(), ") but W is (", w.rows(), ", ", w.depth(), ")");
@@ -104,6 +109,8 @@ void check(const ConstView& x, const PackedMatrix& w, const LinearOptions& optio
   for (const ConstView& view : {x, ConstView(y), residual})
     require(!view || (view.dtype == DType::f32 && (view.strides[1] == 1 || view.shape[1] <= 1)),
             kScope, "x, y and residual must be f32 with rows of contiguous elements");
+  require(y.shape[0] <= 1 || std::abs(y.strides[0]) >= y.shape[1], kScope, "y has rows of ",
+          y.shape[1], " elements, ", y.strides[0], " elements apart: they overlap");
   if (options.norm) check_norm(options.norm, w.rows());
   require(!may_overlap(y, x) && !may_overlap(y, residual), kScope,
           "y overlaps x or residual in memory");
@@ -125,6 +132,7 @@ PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const C
     const ConstView& w = weights[piece];
     require(w.rank == 2 && w.shape[1] == depth_ && is_floating(w.dtype), kScope,
             "pieces of weights must be (n, ", depth_, ") of a floating type, got ", shape_text(w));
+    require(w.data != nullptr || w.size() == 0, kScope, "weights must not be null");
     for (int64_t n = 0; n < w.shape[0]; ++n)
       rows.push_back({w.row(n, 0, 0), w.dtype, w.strides[0], w.strides[1], piece});
   }
@@ -137,6 +145,7 @@ PackedMatrix::PackedMatrix(std::span<const ConstView> weights, std::span<const C
   for (size_t piece = 0; piece < biases.size(); ++piece) {
     const ConstView& b = biases[piece];
     const int64_t count = weights[piece].shape[0];
+    require(b.data != nullptr || b.rank == 0 || b.size() == 0, kScope, "a bias must not be null");
     require(!b || (b.rank == 1 && b.shape[0] == count), kScope, "a bias is ", shape_text(b),
             " but its weights have ", count, " rows");
     for (int64_t n = 0; b && n < count; ++n) bias_[at + n] = static_cast<float>(element(b, n));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "locant/core/executor.h"
 #include "locant/core/overlap.h"
@@ -48,6 +49,8 @@ void check(const ConstView& a, const ConstView& b, const View& out) {
               out.shape[0] == a.shape[0] && out.shape[1] == b.shape[0],
           "matmul", "shapes must be (M, K), (N, K) and (M, N), got ", shape_text(a), ", ",
           shape_text(b), " and ", shape_text(out));
+  for (const auto& [name, view] : {std::pair("a", a), {"b", b}, {"out", ConstView(out)}})
+    require(view.data != nullptr || view.size() == 0, "matmul", name, " must not be null");
   require(out.dtype == DType::f32 || out.dtype == DType::f64, "matmul",
           "out must be f32 or f64, got ", name_of(out.dtype));
   for (const DType dtype : {a.dtype, b.dtype})

@@ -62,12 +62,14 @@ void over_rows(int64_t rows, const Body& body) {
 void check_rows(const char* name, const ConstView& x) {
   require(x.rank == 2 && x.dtype == DType::f32 && (x.strides[1] == 1 || x.shape[1] <= 1), kScope,
           name, " must be f32 (M, N) with rows of contiguous elements, got ", shape_text(x));
+  require(x.data != nullptr || x.size() == 0, kScope, name, " must not be null");
 }
 
 void check_weight(const char* name, const ConstView& weight, int64_t width) {
   require(weight.rank == 1 && weight.shape[0] == width && weight.dtype == DType::f32 &&
               (weight.strides[0] == 1 || weight.shape[0] <= 1),
           kScope, name, " must be f32 (", width, "), got ", shape_text(weight));
+  require(weight.data != nullptr || width == 0, kScope, name, " must not be null");
 }
 
 void normalize(const ConstView& x, const ConstView& residual, const NormWeights& weights,
@@ -93,13 +95,18 @@ void check_norm(const NormWeights& weights, int64_t width) {
   if (weights.beta) check_weight("beta", weights.beta, width);
 }
 
+void check_layer_norm(const NormWeights& weights, int64_t width) {
+  check_weight("gamma", weights.gamma, width);
+  check_weight("beta", weights.beta, width);
+}
+
 void normalize(const ConstView& x, const NormWeights& weights, const View& y, size_t isa) {
   normalize(x, {}, weights, y, isa);
 }
 
 void layer_norm(const ConstView& x, const ConstView& residual, const ConstView& gamma,
                 const ConstView& beta, float eps, const View& y) {
-  check_weight("beta", beta, x.shape[1]);
+  check_layer_norm({gamma, beta, eps}, x.shape[1]);
   normalize(x, residual, {gamma, beta, eps}, y, isa_index());
 }
 

@@ -35,8 +35,9 @@ inline NormRow norm_row(const float* x, const float* residual, const NormWeights
           .eps = weights.eps};
 }
 
-// Fails by name unless the weights are f32 (width).
+// Fails by name unless the weights are f32 (width); those of a layer_norm include beta.
 void check_norm(const NormWeights& weights, int64_t width);
+void check_layer_norm(const NormWeights& weights, int64_t width);
 
 // layer_norm or rms_norm, by what the weights are, on the instruction set of this index.
 void normalize(const ConstView& x, const NormWeights& weights, const View& y, size_t isa);

@@ -36,6 +36,7 @@ class LOCANT_API Linear {
   // one. A bias per piece, or an empty view.
   Linear(std::span<const ConstView> weights, std::span<const ConstView> biases);
 
+  // False for a layer without weights; it has 0 inputs and outputs and cannot run.
   explicit operator bool() const { return packed_ != nullptr; }
   int64_t inputs() const;   // K
   int64_t outputs() const;  // N
