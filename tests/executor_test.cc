@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/message_of.h"
+
 namespace locant {
 namespace {
 
@@ -288,6 +290,21 @@ TEST(SetExecutor, AHostProgramCanBringItsOwn) {
   set_executor(before);
   EXPECT_EQ(own->calls, 1);
   EXPECT_EQ(order, (std::vector<int64_t>{2, 1, 0}));
+}
+
+// An executor that says it has no threads.
+class NoThreads final : public Executor {
+ public:
+  int concurrency() const override { return 0; }
+  void parallel_for(int64_t, const std::function<void(int64_t, int)>&) override {}
+};
+
+TEST(SetExecutor, OneWithoutThreadsIsRefusedByName) {
+  const auto before = executor();
+  EXPECT_EQ(message_of([] { set_executor(std::make_shared<NoThreads>()); }),
+            "[threads] the executor's concurrency must be >= 1, got 0");
+  EXPECT_EQ(executor(), before);
+  set_executor(before);
 }
 
 }  // namespace

@@ -297,6 +297,8 @@ std::shared_ptr<Executor> executor() {
 
 void set_executor(std::shared_ptr<Executor> executor) {
   require(executor != nullptr, "threads", "the executor must not be null");
+  require(executor->concurrency() >= 1, "threads", "the executor's concurrency must be >= 1, got ",
+          executor->concurrency());
   // The old one, if nobody uses it any more, ends with `executor`: after the lock, as a pool joins
   // its threads.
   std::lock_guard lock(current_mutex);

@@ -14,7 +14,7 @@ class LOCANT_API Executor {
  public:
   virtual ~Executor() = default;
 
-  // How many calls of `body` may run at once; bodies see a worker number below this.
+  // How many calls of `body` may run at once, at least 1; bodies see a worker number below this.
   virtual int concurrency() const = 0;
 
   // Runs body(index, worker) for every index in [0, count), in any order, and returns when all are
