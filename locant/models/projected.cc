@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <thread>
 #include <utility>
 
 namespace locant::inline v0 {
@@ -14,6 +15,17 @@ int64_t rounded_up(int64_t distance) {
   return static_cast<int64_t>(std::bit_ceil(std::max(kLeast, static_cast<uint64_t>(distance))));
 }
 
+// The lock, or none after a while: in a child that was forked while another thread had it, nobody
+// will give it back. All others hold it for a few instructions only.
+std::unique_lock<std::mutex> try_to_lock(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int n = 0; !lock && n < 100; ++n) {
+    std::this_thread::yield();
+    static_cast<void>(lock.try_lock());
+  }
+  return lock;
+}
+
 }  // namespace
 
 ProjectedEncodings::ProjectedEncodings(std::vector<Make> layers, int64_t farthest)
@@ -23,17 +35,26 @@ std::shared_ptr<const ProjectedEncodings::List> ProjectedEncodings::get(int64_t 
                                                                         int64_t ahead) const {
   behind = std::min(behind, farthest_);
   ahead = std::min(ahead, farthest_);
-  const std::lock_guard lock(mutex_);
-  if (std::max(behind, ahead) > kMostKept) {
-    if (plain_ == nullptr) plain_ = make(0, 0, false);
-    return plain_;
+  const bool project = std::max(behind, ahead) <= kMostKept;
+  Kept wanted;
+  {
+    const std::unique_lock lock = try_to_lock(mutex_);
+    const Kept& kept = project ? kept_ : plain_;
+    if (lock && kept.list != nullptr && (!project || kept.covers(behind, ahead))) return kept.list;
+    if (project) {
+      wanted.behind = std::min(rounded_up(behind), farthest_);
+      wanted.ahead = std::min(rounded_up(ahead), farthest_);
+      if (lock) wanted.grow_to(kept.behind, kept.ahead);
+    }
   }
-  if (kept_.list == nullptr || kept_.behind < behind || kept_.ahead < ahead) {
-    kept_.behind = std::max(kept_.behind, std::min(rounded_up(behind), farthest_));
-    kept_.ahead = std::max(kept_.ahead, std::min(rounded_up(ahead), farthest_));
-    kept_.list = make(kept_.behind, kept_.ahead, true);
+  // Without the lock, which a fork meanwhile would leave locked in the child for ever. Threads that
+  // need the same tables at the same time each make them; one of them is kept.
+  wanted.list = make(wanted.behind, wanted.ahead, project);
+  if (const std::unique_lock lock = try_to_lock(mutex_)) {
+    Kept& kept = project ? kept_ : plain_;
+    if (kept.list == nullptr || !kept.covers(wanted.behind, wanted.ahead)) kept = wanted;
   }
-  return kept_.list;
+  return wanted.list;
 }
 
 std::shared_ptr<const ProjectedEncodings::List> ProjectedEncodings::make(int64_t behind,

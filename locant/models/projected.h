@@ -1,6 +1,7 @@
 // Relative encodings of a model's layers, with the tables that their weights make of distances.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,6 +33,12 @@ class ProjectedEncodings {
   struct Kept {
     int64_t behind = 0, ahead = 0;
     std::shared_ptr<const List> list;
+
+    bool covers(int64_t b, int64_t a) const { return b <= behind && a <= ahead; }
+    void grow_to(int64_t b, int64_t a) {
+      behind = std::max(behind, b);
+      ahead = std::max(ahead, a);
+    }
   };
 
   std::shared_ptr<const List> make(int64_t behind, int64_t ahead, bool project) const;
@@ -39,8 +46,8 @@ class ProjectedEncodings {
   std::vector<Make> layers_;
   int64_t farthest_;
   mutable std::mutex mutex_;
-  mutable Kept kept_;                          // the largest so far
-  mutable std::shared_ptr<const List> plain_;  // without tables
+  mutable Kept kept_;   // the largest so far
+  mutable Kept plain_;  // without tables
 };
 
 }  // namespace locant::inline v0
