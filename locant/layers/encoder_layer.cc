@@ -25,6 +25,10 @@ View FloatBuffer::take(int64_t rows, int64_t cols) {
   return view(reinterpret_cast<float*>(memory_.data()), {rows, cols});
 }
 
+View FloatBuffer::take_inner(int64_t rows, int64_t cols) {
+  return columns(take(rows, row_distance(cols)), 0, cols);
+}
+
 void EncoderLayer::attention(const View& q, const View& kv, std::span<const Sequence> sequences,
                              std::vector<Tensor>* probabilities, const View& out) const {
   const int64_t width = heads * head_dim;

@@ -26,6 +26,9 @@ class LOCANT_API FloatBuffer {
  public:
   // Room for (rows, cols); what was taken before is gone.
   View take(int64_t rows, int64_t cols);
+  // The same for what a product writes and the next one reads: rows lie no multiple of 4096 bytes
+  // apart.
+  View take_inner(int64_t rows, int64_t cols);
 
  private:
   Block memory_;

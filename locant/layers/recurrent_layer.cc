@@ -32,7 +32,7 @@ View RecurrentLayer::context(int64_t tokens, RecurrentScratch& scratch) const {
 
 void RecurrentLayer::finish(const ConstView& x, const ConstView& context, RecurrentScratch& scratch,
                             const View& y) const {
-  const View hidden = scratch.hidden.take(x.shape[0], up.outputs());
+  const View hidden = scratch.hidden.take_inner(x.shape[0], up.outputs());
   const View sum = scratch.sum.take(x.shape[0], x.shape[1]);
   if (norm_first) {
     output.run(context, sum, {.residual = x});

@@ -140,7 +140,7 @@ void LlamaModel::feed_forward(const LlamaLayer& layer, const View& context, cons
                               Workspace& work) const {
   const int64_t rows = x.shape[0], width = x.shape[1], inner = info().intermediate_size;
   const View y = work.y.take(rows, width), normed = work.normed.take(rows, width);
-  const View gate = work.gate.take(rows, inner);
+  const View gate = work.gate.take_inner(rows, inner);
   layer.output.run(context, y, {.residual = x});
   layer.mlp_norm.run(y, normed);
   layer.gate.run(normed, gate, {.activation = layer.activation, .factor = &layer.up});

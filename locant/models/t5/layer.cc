@@ -82,7 +82,7 @@ void T5CrossAttention::run(const ConstView& x, std::span<const Sequence> sequenc
 void T5FeedForward::run(const ConstView& x, EncoderScratch& scratch, const View& y) const {
   const int64_t tokens = x.shape[0], inner = up.outputs();
   const View rows = normed(norm, x, scratch);
-  const View hidden = scratch.wide.take(tokens, inner);
+  const View hidden = scratch.wide.take_inner(tokens, inner);
   up.run(rows, hidden, {.activation = activation, .factor = gate ? &gate : nullptr});
   down.run(hidden, y, {.residual = x});
 }
