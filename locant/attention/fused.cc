@@ -93,8 +93,8 @@ int64_t rows_between(const RowMap& map, int64_t first_offset, int64_t rows, int6
   return map.row(last_offset) - map.row(first_offset) + 1;
 }
 
-// Rows of a query-side table that the items would pack, one after another.
-int64_t rows_packed_by_items(const RowMap& map, const ForwardCall& call, const Plan& plan) {
+// Whether the items would pack so many rows of a query-side table, one after another.
+bool items_pack(int64_t wanted, const RowMap& map, const ForwardCall& call, const Plan& plan) {
   int64_t sum = 0;
   for (const ForwardItem& item : plan.items) {
     const Sequence& s = call.problem->sequences[item.sequence];
@@ -103,8 +103,9 @@ int64_t rows_packed_by_items(const RowMap& map, const ForwardCall& call, const P
       sum += static_cast<int64_t>(item.queries.heads()) *
              rows_between(map, s.k_start + key - (s.q_start + item.queries.row_end - 1), rows,
                           std::min(call.key_block, item.key_end - key));
+    if (sum >= wanted) return true;
   }
-  return sum;
+  return false;
 }
 
 // Packs the query-side tables that many items share.
@@ -132,7 +133,7 @@ void pack_tables(ForwardCall& call, const Plan& plan, bool wide) {
     table.depth = p.head_dim;
     const int64_t elements = round_up(table.count, kWidestPanel) * table.depth;
     if (heads * elements * element > kMostPacked ||
-        rows_packed_by_items(map, call, plan) < 2 * heads * table.count)
+        !items_pack(2 * heads * table.count, map, call, plan))
       continue;
     table.per_head = heads == 1 ? 0 : elements;
     table.data = Block(static_cast<size_t>(heads * elements * element));
