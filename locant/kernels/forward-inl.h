@@ -92,7 +92,7 @@ class ForwardKernel {
     value_panels_ = (static_cast<size_t>(problem_.value_dim) + kP - 1) / kP;
     ldo_ = value_panels_ * kP;
     // An odd number of panels between rows of S keeps them out of each other's cache sets.
-    lds_ = (static_cast<size_t>(key_block_) / kP + 1) * kP;
+    lds_ = (static_cast<size_t>(key_block_) / kP | 1) * kP;
     const size_t n = heads() * rows();
     o_ = arena_.take<T>(n * ldo_);
     m_ = arena_.take<T>(n);
@@ -280,12 +280,10 @@ class ForwardKernel {
   void ask_to_write(size_t h, size_t row, size_t count) const {
     const int64_t head = item_.queries.head_begin + static_cast<int64_t>(h);
     const int64_t first = sequence_.q_begin + item_.queries.row_begin + static_cast<int64_t>(row);
-    const size_t bytes = static_cast<size_t>(problem_.value_dim) * size_of(call_.out.dtype);
-    for (size_t r = 0; r < count; ++r) {
-      const auto* at = static_cast<const char*>(
-          call_.out.row(sequence_.batch, head, first + static_cast<int64_t>(r)));
-      for (size_t byte = 0; byte < bytes; byte += 64) PrefetchToWrite(at + byte);
-    }
+    const size_t element = size_of(call_.out.dtype);
+    PrefetchRowsToWrite(static_cast<const std::byte*>(call_.out.row(sequence_.batch, head, first)),
+                        call_.out.strides[2] * static_cast<int64_t>(element), count,
+                        static_cast<size_t>(problem_.value_dim) * element);
   }
 
   // out = O / l, lse = m + log l

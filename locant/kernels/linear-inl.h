@@ -196,7 +196,7 @@ class LinearKernel {
       ahead.rows = p == begin_ && left >= 2 * kMaxRows
                        ? x_.at<float>(tile_.row_begin + row + static_cast<int64_t>(count), t)
                        : nullptr;
-      if (first) ask_to_write(count, y, ldy);
+      if (first) PrefetchRowsToWrite(y, ldy, count, kP);  // while the products run
       if (to_finish) ask_for_residual(row, count, col);
       float* c = to_finish ? edge_ : y;
       const ptrdiff_t ldc = to_finish ? kP : ldy;
@@ -247,13 +247,6 @@ class LinearKernel {
 
   const float* residual_at(int64_t row, int64_t col) const {
     return options_.residual.at<float>(tile_.row_begin + row, tile_.col_begin + col);
-  }
-
-  // The rows of y that a group will write, as this core's own, while the products run. Another core
-  // may have used them last, and what it must give up would keep the stores waiting.
-  static void ask_to_write(size_t count, const float* y, ptrdiff_t ldy) {
-    for (size_t r = 0; r < count; ++r, y += ldy)
-      for (int64_t e = 0; e < kP; e += static_cast<int64_t>(kLine)) PrefetchToWrite(y + e);
   }
 
   struct Results {

@@ -54,6 +54,15 @@ HWY_INLINE void PrefetchRows(const T* row, int64_t stride, size_t count, size_t 
       Prefetch(reinterpret_cast<const char*>(row) + byte);
 }
 
+// The same for rows that will be written, as this core's own. Another core may have used them last,
+// and what it must give up would keep the stores waiting.
+template <class T>
+HWY_INLINE void PrefetchRowsToWrite(const T* row, int64_t stride, size_t count, size_t width) {
+  for (size_t r = 0; r < count; ++r, row += stride)
+    for (size_t byte = 0; byte < width * sizeof(T); byte += 64)
+      PrefetchToWrite(reinterpret_cast<const char*>(row) + byte);
+}
+
 #if HWY_TARGET != HWY_SCALAR
 
 // A square of 16-byte vectors: rows at `in`, times scale, become columns at `out`.
