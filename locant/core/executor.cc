@@ -1,8 +1,8 @@
 // The pool in short: every parallel_for is a Job on its caller's stack, listed in the pool's Crew
-// while it has indices left. The caller works on its own job as worker 0; thread t of the crew
-// joins whichever job needs help as worker t + 1. So worker numbers are per job, two callers never
-// wait for each other, and a parallel_for inside a body runs inline, as worker 0 of a job of its
-// own.
+// until its caller finds no more to do. The caller works on its own job as worker 0; thread t of
+// the crew joins whichever job has work left as worker t + 1. So worker numbers are per job, two
+// callers never wait for each other, and a parallel_for inside a body runs inline, as worker 0 of a
+// job of its own.
 #include "locant/core/executor.h"
 
 #include <pthread.h>

@@ -23,7 +23,8 @@ class LOCANT_API Executor {
   virtual void parallel_for(int64_t count, const std::function<void(int64_t, int)>& body) = 0;
 };
 
-// locant's own pool. Threads start on first use and block when idle; a forked child starts its own.
+// locant's own pool. Threads start on first use, look for more work for a fraction of a millisecond
+// and then block; a forked child starts its own.
 LOCANT_API std::shared_ptr<Executor> make_thread_pool(int threads);
 
 // The executor all calls use. set_num_threads(n) makes a pool of n (n >= 1); set_executor installs

@@ -16,7 +16,7 @@ namespace locant::inline v0 {
 // Rows of a query-side table, times the term's scale, as panels of columns: packed once for all
 // items of a call. A panel holds 32 rows or fewer, a power of two, by the instruction set.
 struct PackedTable {
-  Block data;            // (heads | 1, count rounded up to 32, d) of the computing type
+  Block data;            // (heads | 1, panels, d, panel) of the computing type, up to whole 32 rows
   int64_t first = 0;     // the table's row at which panels begin
   int64_t count = 0;     // rows
   int64_t depth = 0;     // d

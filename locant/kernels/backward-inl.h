@@ -102,11 +102,11 @@ class BackwardKernel {
     keep_scale_ = static_cast<T>(problem_.dropout.keep_scale());
     for (size_t t = 0; t < terms_.projections.size(); ++t)
       for (size_t h = 0; h < (item_.projections[t].per_head ? item_.queries.heads() : 1); ++h)
-        tables_.push_back(packed_table(t, h));
+        tables_.push_back(table_rows(t, h));
   }
 
   // The rows of a projection's table that the item touches, as rows of panels, times s/c.
-  PackedTable<T> packed_table(size_t t, size_t h) {
+  TableRows<T> table_rows(size_t t, size_t h) {
     const Projection& term = terms_.projections[t];
     const TablePart& part = item_.projections[t];
     const Matrix m = Matrix::of(
@@ -230,12 +230,12 @@ class BackwardKernel {
     const KeyBlock<T>& block = scores_.block();
     query_sides_.clear();
     key_sides_.clear();
-    const PackedTable<T>* tables = tables_.data();
+    const TableRows<T>* tables = tables_.data();
     for (size_t t = 0; t < terms_.projections.size(); ++t) {
       const TablePart& part = item_.projections[t];
       const TableTarget<T> where = target(part, h, call_.padded_depth);
       const Strip<T>& strip = scores_.projections()[t].strip;
-      const PackedTable<T>& table = tables[part.per_head ? h : 0];
+      const TableRows<T>& table = tables[part.per_head ? h : 0];
       tables += part.per_head ? item_.queries.heads() : 1;
       if (terms_.projections[t].side == Side::query) {
         query_sides_.emplace_back().build(strip, table, depth_, where,
@@ -480,7 +480,7 @@ class BackwardKernel {
   T* bias_ = nullptr;                        // (offsets of the block): sums of dS
   T* zeros_ = nullptr;
   PanelStart<T>* starts_ = nullptr;
-  std::vector<PackedTable<T>> tables_;  // of the projections, for every head or for all together
+  std::vector<TableRows<T>> tables_;  // of the projections, for every head or for all together
   std::vector<QuerySideGradient<T>> query_sides_, value_sides_;
   std::vector<KeySideGradient<T>> key_sides_;
   std::vector<ProjectionBlock<T>> value_products_;

@@ -45,7 +45,7 @@ struct TableTarget {
 
 // Rows [first_row, first_row + rows) of a table: (panels, rows, panel).
 template <class T>
-struct PackedTable {
+struct TableRows {
   const T* data = nullptr;
   int64_t first_row = 0;
   size_t rows = 0;
@@ -60,7 +60,7 @@ template <class T>
 struct QuerySideGradient {
   Strip<T> strip;
   size_t panels = 0;     // of the rows of T, X and their gradients
-  PackedTable<T> table;  // times a factor; no data: no dX wanted
+  TableRows<T> table;    // times a factor; no data: no dX wanted
   TableTarget<T> target;
   T* plus = nullptr;  // (width): sum of the rows of W·T, or null
   T* w = nullptr;     // (rows of a tile, ldw)
@@ -69,7 +69,7 @@ struct QuerySideGradient {
   T* sums = nullptr;         // (ldw, square): scratch
 
   // max_rows, max_keys: of a tile.
-  void build(const Strip<T>& of, const PackedTable<T>& packed, size_t depth,
+  void build(const Strip<T>& of, const TableRows<T>& packed, size_t depth,
              const TableTarget<T>& where, T* plus_gradient, size_t max_rows, size_t max_keys,
              Arena& arena) {
     constexpr size_t kP = kPanel<T>;
@@ -189,11 +189,11 @@ template <class T>
 struct KeySideGradient {
   Strip<T> strip;
   size_t panels = 0;
-  PackedTable<T> table;  // times a factor
+  TableRows<T> table;  // times a factor
   TableTarget<T> target;
   T* h = nullptr;  // (panels of keys, table rows, panel)
 
-  void build(const Strip<T>& of, const PackedTable<T>& packed, const TableTarget<T>& where,
+  void build(const Strip<T>& of, const TableRows<T>& packed, const TableTarget<T>& where,
              const KeyBlock<T>& block, Arena& arena) {
     constexpr size_t kP = kPanel<T>;
     strip = of;

@@ -50,8 +50,8 @@ namespace {
 
 constexpr const char* kScope = "linear";
 
-// A tile's rows of x and y stay in the second-level cache: 144·(256 + 384) floats. With a factor
-// there are twice as many results.
+// A tile's rows of x and y stay in the second-level cache: 144 rows of a block of the depth, 256 or
+// up to 1024 floats, and of 384 results. With a factor there are twice as many results.
 constexpr int64_t kTileRows = 144;
 constexpr int64_t kTileCols = 384;
 constexpr int64_t kItemsPerThread = 4;  // so that threads end together

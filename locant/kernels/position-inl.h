@@ -54,8 +54,8 @@ HWY_INLINE size_t StripStart(const KeyBlock<T>& block, size_t row, size_t panel)
 template <class T>
 struct Strip {
   const Index<T>* rows = nullptr;  // table row - lo, per offset
-  int64_t lo = 0;                  // first table row of the block
-  size_t count = 0;                // table rows of the block
+  int64_t lo = 0;    // the block's first table row, or the first of the panel that it is in
+  size_t count = 0;  // table rows from there to the block's last
   bool unit_steps = true;
 
   // from: where panels of table rows begin; lo is then the first row of one. -1: anywhere.
@@ -77,8 +77,7 @@ struct Strip {
 };
 
 // Where the scores of a row group start, panel by panel: rows `stride` apart, from a strip of
-// biases
-// (-1), zeros or one row for all (0), or the tile of scores itself.
+// biases (-1), zeros or one row for all (0), or the tile of scores itself.
 template <class T>
 struct PanelStart {
   const T* at = nullptr;
