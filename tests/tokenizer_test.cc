@@ -88,8 +88,8 @@ TEST(BadTokenIds, AreNamedWithTheirRange) {
   const TemporaryFolder folder;
   folder.write("vocab.txt", kVocabulary);
   const auto tokenizer = load_tokenizer(folder.path());
-  EXPECT_EQ(message_of([&] { tokenizer->piece(9); }),
-            "[tokenizer] token id must be from 0 to 8, got 9");
+  EXPECT_EQ(message_of([&] { tokenizer->piece(-1); }), "[tokenizer] token id must be >= 0, got -1");
+  EXPECT_EQ(tokenizer->piece(9), "<id 9>");  // a row of the model's table that no word has
   EXPECT_EQ(message_of([&] {
               tokenizer->decode(std::vector<int64_t>{0, -1});
             }),
@@ -233,10 +233,21 @@ TEST(BadTokenizerFolders, SettingsThatAreNotSupported) {
             config + "added_tokens_decoder.99999999999 is no token id");
   EXPECT_EQ(with(R"({"added_tokens_decoder":{"9":{"content":""}}})"),
             config + "added_tokens_decoder.9.content must not be empty");
-  EXPECT_EQ(with(R"({"added_tokens_decoder":{"9":{"content":"Word","normalized":true}}})"),
+  EXPECT_EQ(with("{\"added_tokens_decoder\":{\"9\":{\"content\":\"\u0301\"}}}"),
+            "[tokenizer] " + folder.path() +
+                ": nothing is left of the added token '\\xcc\\x81' when it is normalised: not "
+                "supported");
+  EXPECT_EQ(with(R"({"extra_special_tokens":["a",7]})"),
+            config + "extra_special_tokens.1 must be an object, got 7");
+  EXPECT_EQ(with(R"({"extra_special_tokens":{"a_token":"<a>","b_token":"<b>"}})"),
             config +
-                "added_tokens_decoder.9.normalized is true for the token 'Word', which the "
-                "tokenizer changes: not supported; make ids with Python's tokenizers");
+                "extra_special_tokens.b_token is not the only token here that no file numbers: not "
+                "supported; make ids with Python's tokenizers");
+  EXPECT_EQ(
+      with(R"({"cls_token":null})"),
+      "[tokenizer] " + folder.path() + ": unk_token, cls_token and sep_token must not be null");
+  EXPECT_EQ(with(R"({"truncation_side":"top"})"),
+            config + "truncation_side must be one of left, right, got 'top'");
   folder.write("spm.model", "");
   EXPECT_EQ(with(R"({"split_by_punct":true})"),
             config + "split_by_punct is true: not supported; make ids with Python's tokenizers");

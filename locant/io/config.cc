@@ -148,6 +148,11 @@ bool Config::is_list(std::string_view key) const {
   return value != nullptr && value->is_array();
 }
 
+bool Config::is_null(std::string_view key) const {
+  const auto found = node_->object->find(std::string(key));
+  return found != node_->object->end() && found->is_null();
+}
+
 std::vector<std::string> Config::texts(std::string_view key) const {
   const json& value = node_->at(key, "a list of strings");
   if (!value.is_array()) node_->mistake(key, "a list of strings", value);
@@ -204,6 +209,18 @@ std::vector<Config> Config::children(std::string_view key) const {
     out.push_back(Config(std::move(node)));
   }
   return out;
+}
+
+Config Config::items(std::string_view key) const {
+  const json& value = node_->at(key, "a list");
+  if (!value.is_array()) node_->mistake(key, "a list", value);
+  json object = json::object();
+  for (size_t n = 0; n < value.size(); ++n) object[std::to_string(n)] = value[n];
+  auto node = std::make_shared<Node>(*node_);
+  node->document = std::make_shared<const json>(std::move(object));
+  node->object = node->document.get();
+  node->prefix.append(legible(key)).push_back('.');
+  return Config(std::move(node));
 }
 
 std::string Config::choice(std::string_view key, const std::vector<std::string>& choices) const {

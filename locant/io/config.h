@@ -44,9 +44,15 @@ class LOCANT_API Config {
   Config child(std::string_view key) const;
   std::vector<Config> children(std::string_view key) const;  // a list of objects
 
+  // A list of values of any kinds, as an object with the keys "0", "1", ...
+  Config items(std::string_view key) const;
+
   // Whether the value is text, or a list, rather than, say, an object.
   bool is_text(std::string_view key) const;
   bool is_list(std::string_view key) const;
+
+  // Whether the key is there and holds null: where that means "none" rather than "as usual".
+  bool is_null(std::string_view key) const;
 
   // The text, which must be one of `choices`.
   std::string choice(std::string_view key, const std::vector<std::string>& choices) const;

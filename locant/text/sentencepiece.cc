@@ -2,13 +2,15 @@
 
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
 #include <exception>
-#include <set>
+#include <unordered_map>
 
 #include "locant/core/error.h"
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
 #include "locant/text/sentencepiece_model.h"
+#include "locant/text/tokenizer_json.h"
 #include "locant/text/unicode.h"
 
 namespace locant::inline v0 {
@@ -18,6 +20,8 @@ constexpr size_t kMostModel = size_t{256} << 20;
 // SentencePiece joins unknown neighbours to one piece, and copies it for each: a second for
 // 100,000.
 constexpr size_t kMostUnknown = 65536;
+
+constexpr std::string_view kSpace = "▁";
 
 // The library's answer to `call`, which must be that all is well. `what` begins the message if not.
 // It has exceptions of its own too, for vocabularies that its trie cannot hold.
@@ -54,8 +58,7 @@ TokenNames names_of(SentencePieceFamily family) {
               {"sep_token", "[SEP]"},  {"pad_token", "[PAD]"}, {"cls_token", "[CLS]"},
               {"mask_token", "[MASK]"}};
     case SentencePieceFamily::llama:
-      return {
-          {"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}, {"pad_token", ""}};
+      return {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"unk_token", "<unk>"}};
     case SentencePieceFamily::t5:
       break;
   }
@@ -82,45 +85,55 @@ SentencePiece::SentencePiece(const std::string& dir, const char* file, SentenceP
                       config.flag_or("legacy", family == SentencePieceFamily::t5);
   if (!always) continuing_ = processor_from(path, model.append(kNoPrefix));
   note_characters(path);
-  set_special_tokens(dir);
-  if (family == SentencePieceFamily::t5) add_sentinels(config);
-  set_frame(config);
+  set_special_tokens(dir, config);
+  set_frame(dir, config);
+  cut_left_ = cuts_at_the_left(config);
 }
 
 SentencePiece::~SentencePiece() = default;
 
-void SentencePiece::set_special_tokens(const std::string& dir) {
+void SentencePiece::set_special_tokens(const std::string& dir, const Config& config) {
+  // T5's <extra_id_0>, the last id, <extra_id_1>, ...: behind the vocabulary, unless files number
+  // them.
+  const int64_t sentinels =
+      family_ == SentencePieceFamily::t5 ? config.integer_or("extra_ids", 100, 0, 1 << 16) : 0;
+  std::unordered_map<std::string, int64_t> numbers;
+  for (int64_t n = 0; n < sentinels; ++n)
+    numbers["<extra_id_" + std::to_string(n) + ">"] = vocabulary_size() + sentinels - 1 - n;
   const auto find = [&](const std::string& token) {
     const int id = processor_->PieceToId(token);  // the unknown one for what is not there
-    return processor_->IdToPiece(id) == token ? int64_t{id} : int64_t{-1};
+    if (processor_->IdToPiece(id) == token) return int64_t{id};
+    const auto sentinel = numbers.find(token);
+    return sentinel == numbers.end() ? int64_t{-1} : sentinel->second;
   };
-  special_ = read_special_tokens(dir, {}, vocabulary_size(), names_of(family_), find,
-                                 [](const std::string&) { return true; });
+  special_ = read_special_tokens(dir, listed_tokens(dir, config), vocabulary_size() + sentinels,
+                                 names_of(family_), find);
+  for (AddedToken& token : special_.added) {
+    numbers.erase(token.content);
+    // The Python classes, which run SentencePiece, look for all in the text as it is.
+    token.normalized = false;
+  }
+  for (const auto& [content, id] : numbers)
+    special_.added.push_back({.content = content, .id = id});
+  index_added_tokens();
 }
 
-// <extra_id_0>, the last id, <extra_id_1>, ...: behind the vocabulary, unless files number them.
-void SentencePiece::add_sentinels(const Config& config) {
-  const int64_t count = config.integer_or("extra_ids", 100, 0, 1 << 16);
-  std::set<std::string> numbered;
-  for (const AddedToken& token : special_.added) numbered.insert(token.content);
-  for (int64_t n = 0; n < count; ++n) {
-    const std::string content = "<extra_id_" + std::to_string(n) + ">";
-    if (!numbered.contains(content))
-      special_.added.push_back({.content = content, .id = vocabulary_size() + count - 1 - n});
-  }
-}
-
-void SentencePiece::set_frame(const Config& config) {
-  if (family_ == SentencePieceFamily::deberta) {
-    frame_ = {{special_.cls}, {special_.sep}, {}, {special_.sep}};
-    return;
-  }
+void SentencePiece::set_frame(const std::string& dir, const Config& config) {
   const bool llama = family_ == SentencePieceFamily::llama;
-  const auto tokens = [](bool given, int64_t id) {
+  const auto tokens = [&](bool given, const char* name, int64_t id) {
+    require(!given || id >= 0, "tokenizer", dir, ": ", name,
+            " is null, but the model's texts begin or end with it");
     return given ? std::vector<int64_t>{id} : std::vector<int64_t>();
   };
-  const auto before = tokens(llama && config.flag_or("add_bos_token", true), special_.bos);
-  const auto after = tokens(!llama || config.flag_or("add_eos_token", false), special_.eos);
+  if (family_ == SentencePieceFamily::deberta) {
+    const auto sep = tokens(true, "sep_token", special_.sep);
+    frame_ = {tokens(true, "cls_token", special_.cls), sep, {}, sep};
+    return;
+  }
+  const bool begins = llama && config.flag_or("add_bos_token", true);
+  const bool ends = !llama || config.flag_or("add_eos_token", false);
+  const auto before = tokens(begins, "bos_token", special_.bos);
+  const auto after = tokens(ends, "eos_token", special_.eos);
   frame_ = {before, after, before, after};
 }
 
@@ -186,10 +199,31 @@ void SentencePiece::append_tokens(std::string_view text, size_t offset,
 }
 
 std::string SentencePiece::decode_run(std::span<const int64_t> ids) const {
+  std::string out;
+  for (size_t begin = 0; begin < ids.size();) {
+    size_t end = begin;
+    while (end < ids.size() && added_token(ids[end]) == nullptr) ++end;
+    if (end > begin) out += decode_stretch(ids.subspan(begin, end - begin), begin == 0);
+    if (end < ids.size()) out += added_token(ids[end++])->content;
+    begin = end;
+  }
+  return out;
+}
+
+std::string SentencePiece::decode_stretch(std::span<const int64_t> ids, bool first) const {
   const std::vector<int> numbers(ids.begin(), ids.end());
   std::string out;
   require_ok("SentencePiece: ", [&] { return processor_->Decode(numbers, &out); });
-  return out;
+  if (first) return out;
+  // SentencePiece takes the space away that it put before a text: behind a token it is a space.
+  size_t spaces = 0;
+  for (const int64_t id : ids) {
+    std::string_view piece = processor_->IdToPiece(static_cast<int>(id));
+    for (; piece.starts_with(kSpace); ++spaces) piece.remove_prefix(kSpace.size());
+    if (!piece.empty()) break;
+  }
+  const size_t there = std::min(out.find_first_not_of(' '), out.size());
+  return spaces > there ? out.insert(0, spaces - there, ' ') : out;
 }
 
 }  // namespace locant::inline v0

@@ -37,9 +37,9 @@ class SentencePiece final : public Tokenizer {
   std::string decode_run(std::span<const int64_t> ids) const override;
   int64_t vocabulary_size() const override;
 
-  void set_special_tokens(const std::string& dir);
-  void set_frame(const Config& config);
-  void add_sentinels(const Config& config);
+  void set_special_tokens(const std::string& dir, const Config& config);
+  void set_frame(const std::string& dir, const Config& config);
+  std::string decode_stretch(std::span<const int64_t> ids, bool first) const;
   void note_characters(const std::string& path);
   void require_short_unknown_runs(std::string_view text, size_t offset) const;
 

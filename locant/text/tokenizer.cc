@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
+#include <unordered_map>
 #include <utility>
 
 #include "locant/core/error.h"
@@ -10,6 +12,7 @@
 #include "locant/io/file.h"
 #include "locant/text/added_tokens.h"
 #include "locant/text/sentencepiece.h"
+#include "locant/text/token_finder.h"
 #include "locant/text/tokenizer_json.h"
 #include "locant/text/unicode.h"
 #include "locant/text/wordpiece.h"
@@ -78,12 +81,38 @@ std::string family_of(const std::string& dir) {
 
 }  // namespace
 
+struct Tokenizer::Index {
+  std::unordered_map<int64_t, const AddedToken*> by_id;
+  int64_t end = 0;  // behind the largest id
+  TokenFinder finder;
+};
+
+Tokenizer::Tokenizer() = default;
+Tokenizer::~Tokenizer() = default;
+
+void Tokenizer::index_added_tokens() {
+  auto index = std::make_unique<Index>();
+  std::vector<TokenFinder::Pattern> patterns;
+  for (const AddedToken& token : special_.added) {
+    index->by_id.emplace(token.id, &token);
+    index->end = std::max(index->end, token.id + 1);
+    if (!token.normalized) patterns.push_back({token.content, &token});
+  }
+  index->finder = TokenFinder(std::move(patterns));
+  index_ = std::move(index);
+}
+
+const AddedToken* Tokenizer::added_token(int64_t id) const {
+  const auto found = index_->by_id.find(id);
+  return found == index_->by_id.end() ? nullptr : found->second;
+}
+
 std::vector<Token> Tokenizer::tokens_of(const char* what, std::string_view text) const {
   require(text.size() <= kMostText, kScope, what, " has ", text.size(), " bytes, more than ",
           kMostText);
   require_utf8(what, text);
   std::vector<Token> out;
-  for (const Segment& segment : split_at_added_tokens(text, special_.added)) {
+  for (const Segment& segment : index_->finder.split(text)) {
     if (segment.token != nullptr) {
       out.push_back({segment.token->id, segment.bytes});
     } else {
@@ -106,8 +135,13 @@ Encoded Tokenizer::assemble(std::vector<Token> first, std::optional<std::vector<
             " special tokens, got ", most);
     const auto [a, b] = shares(first.size(), second_size, most - around);
     out.cut = static_cast<int64_t>(first.size() - a + second_size - b);
-    first.resize(a);
-    if (second) second->resize(b);
+    const auto cut = [this](std::vector<Token>& tokens, size_t kept) {
+      const auto many = static_cast<std::ptrdiff_t>(tokens.size() - kept);
+      const auto begin = cut_left_ ? tokens.begin() : tokens.end() - many;
+      tokens.erase(begin, begin + many);
+    };
+    cut(first, a);
+    if (second) cut(*second, b);
   }
   const auto add = [&](const Token& token, int64_t type) {
     out.ids.push_back(token.id);
@@ -138,16 +172,14 @@ Encoded Tokenizer::encode(std::string_view text, std::string_view pair,
 }
 
 int64_t Tokenizer::size() const {
-  int64_t size = vocabulary_size();
-  for (const AddedToken& token : special_.added) size = std::max(size, token.id + 1);
-  return size;
+  return std::max(vocabulary_size(), index_->end);
 }
 
 std::string Tokenizer::piece(int64_t id) const {
-  require(id >= 0 && id < size(), kScope, "token id must be from 0 to ", size() - 1, ", got ", id);
-  for (const AddedToken& token : special_.added)
-    if (token.id == id) return token.content;
-  return id < vocabulary_size() ? vocabulary_piece(id) : "";
+  require(id >= 0, kScope, "token id must be >= 0, got ", id);
+  if (const AddedToken* token = added_token(id)) return token->content;
+  const std::string piece = id < vocabulary_size() ? vocabulary_piece(id) : "";
+  return piece.empty() ? "<id " + std::to_string(id) + ">" : piece;
 }
 
 std::string Tokenizer::decode(std::span<const int64_t> ids) const {
@@ -155,10 +187,8 @@ std::string Tokenizer::decode(std::span<const int64_t> ids) const {
   for (const int64_t id : ids) {
     require(id >= 0 && id < size(), kScope, "token id must be from 0 to ", size() - 1, ", got ",
             id);
-    const bool special =
-        std::any_of(special_.added.begin(), special_.added.end(),
-                    [&](const AddedToken& token) { return token.id == id && token.special; });
-    if (!special && id < vocabulary_size()) plain.push_back(id);
+    const AddedToken* token = added_token(id);
+    if (token != nullptr ? !token->special : id < vocabulary_size()) plain.push_back(id);
   }
   return decode_run(plain);
 }

@@ -41,7 +41,7 @@ struct Encoded {
 
 struct EncodeOptions {
   // Most tokens of the result, special ones included; 0: no limit. Of a pair, the longer text is
-  // cut first, at its end.
+  // cut first: at its end, or at its beginning if the folder's truncation_side is left.
   int64_t max_length = 0;
   bool special_tokens = true;  // those around texts: [CLS] and [SEP], <s>, </s>
 };
@@ -53,6 +53,7 @@ struct AddedToken {
   bool special = true;                           // left out by decode()
   bool left_strip = false, right_strip = false;  // swallows white space beside it
   bool single_word = false;                      // not in the middle of a word
+  bool normalized = false;  // looked for in the text as the tokenizer changed it: lower case
 };
 
 // What a tokenizer's files say about added tokens; -1: the model has no such token.
@@ -63,7 +64,7 @@ struct SpecialTokens {
 
 class LOCANT_API Tokenizer {
  public:
-  virtual ~Tokenizer() = default;
+  virtual ~Tokenizer();
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
@@ -78,7 +79,8 @@ class LOCANT_API Tokenizer {
   // words: ids from size() on are left out.
   std::string decode_output(std::span<const int64_t> ids) const;
 
-  // The vocabulary's word for an id: "##ing", "▁the", "[MASK]".
+  // The vocabulary's word for an id: "##ing", "▁the", "[MASK]". Tables of models have more rows
+  // than there are words: one without is "<id 128050>".
   std::string piece(int64_t id) const;
 
   // Ids are 0 to size() - 1.
@@ -88,13 +90,14 @@ class LOCANT_API Tokenizer {
   virtual const char* name() const = 0;  // "wordpiece" or "sentencepiece"
 
  protected:
-  Tokenizer() = default;
+  Tokenizer();
 
   // Tokens of a stretch of text without added tokens that begins at byte `offset`.
   virtual void append_tokens(std::string_view text, size_t offset,
                              std::vector<Token>& out) const = 0;
   // Of ids below vocabulary_size() that are no added tokens.
   virtual std::string vocabulary_piece(int64_t id) const = 0;
+  // Of ids of the vocabulary and of added tokens.
   virtual std::string decode_run(std::span<const int64_t> ids) const = 0;
   virtual int64_t vocabulary_size() const = 0;
 
@@ -106,13 +109,21 @@ class LOCANT_API Tokenizer {
     }
   };
 
+  // To be called when special_ is complete, and before any text is read.
+  void index_added_tokens();
+  const AddedToken* added_token(int64_t id) const;  // null if it is none
+
   SpecialTokens special_;
   Frame frame_;
+  bool cut_left_ = false;
 
  private:
+  struct Index;  // added tokens by id, and those that are looked for in a text as it is
   std::vector<Token> tokens_of(const char* what, std::string_view text) const;
   Encoded assemble(std::vector<Token> first, std::optional<std::vector<Token>> second,
                    const EncodeOptions& options) const;
+
+  std::unique_ptr<const Index> index_;
 };
 
 // The tokenizer of a model's folder: WordPiece from vocab.txt or tokenizer.json (BERT, MPNet),

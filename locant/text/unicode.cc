@@ -100,6 +100,19 @@ bool is_space(int32_t code) {
   return kind >= UTF8PROC_CATEGORY_ZS && kind <= UTF8PROC_CATEGORY_ZP;
 }
 
+bool is_word(int32_t code) {
+  const utf8proc_category_t kind = utf8proc_category(code);
+  if ((kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_NL) ||
+      kind == UTF8PROC_CATEGORY_PC || code == 0x200c || code == 0x200d)
+    return true;
+  const auto between = [code](int32_t first, int32_t last) {
+    return code >= first && code <= last;
+  };
+  // Other_Alphabetic beyond the marks: letters in circles and squares.
+  return between(0x24b6, 0x24e9) || between(0x1f130, 0x1f149) || between(0x1f150, 0x1f169) ||
+         between(0x1f170, 0x1f189);
+}
+
 bool is_chinese(int32_t code) {
   const auto between = [code](int32_t first, int32_t last) {
     return code >= first && code <= last;

@@ -31,6 +31,10 @@ bool is_accent(int32_t code);       // Mn
 bool is_space(int32_t code);        // Unicode's White_Space
 bool is_chinese(int32_t code);      // ideographs as BERT counts them; not kana, not hangul
 
+// Of a word as regular expressions have it, \w: letters, what counts as one (Ⓐ, Ⅳ), marks, decimal
+// digits, connectors and joiners.
+bool is_word(int32_t code);
+
 // Lower case, one character after another: no rule looks at neighbours.
 void append_lower_case(const Character& character, std::vector<Character>& out);
 

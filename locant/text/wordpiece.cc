@@ -61,7 +61,9 @@ WordPiece::WordPiece(const std::string& dir, WordPieceFamily family) {
   const bool mpnet = family == WordPieceFamily::mpnet;
   const Config config = tokenizer_config(dir);
   const std::string lines = join_path(dir, "vocab.txt");
-  WordPieceFile file = is_file(lines) ? WordPieceFile{.pieces = read_vocabulary(lines), .added = {}}
+  WordPieceFile file = is_file(lines) ? WordPieceFile{.pieces = read_vocabulary(lines),
+                                                      .added = listed_tokens(dir, config),
+                                                      .names = {}}
                                       : read_wordpiece_json(dir, mpnet);
   lower_case_ = config.flag_or("do_lower_case", file.lower_case);
   strip_accents_ = config.flag_or(
@@ -71,21 +73,43 @@ WordPiece::WordPiece(const std::string& dir, WordPieceFamily family) {
           ": do_basic_tokenize = false is not supported");
   set_vocabulary(std::move(file.pieces));
 
+  TokenNames names = std::move(file.names);
+  names.merge(names_of(family));
+  set_special_tokens(dir, file.added, names);
+  cut_left_ = cuts_at_the_left(config);
+  frame_ = {{special_.cls}, {special_.sep}, {}, {special_.sep}};
+  if (mpnet) frame_.before_pair = {special_.sep};
+}
+
+void WordPiece::set_special_tokens(const std::string& dir, const std::vector<Config>& listed,
+                                   const TokenNames& names) {
   const auto find = [&](const std::string& token) {
     const auto found = begins_.find(token);
     return found == begins_.end() ? int64_t{-1} : found->second;
   };
-  const auto unchanged = [&](const std::string& token) {
-    std::string text;
-    for (const Character& character : normalized(token, 0)) append_utf8(character.code, text);
-    return text == token;
-  };
-  special_ =
-      read_special_tokens(dir, file.added, vocabulary_size(), names_of(family), find, unchanged);
+  special_ = read_special_tokens(dir, listed, vocabulary_size(), names, find);
+  require(special_.unk >= 0 && special_.cls >= 0 && special_.sep >= 0, "tokenizer", dir,
+          ": unk_token, cls_token and sep_token must not be null");
+  index_added_tokens();
   require(special_.unk < vocabulary_size(), "tokenizer", dir, ": the vocabulary has no token ",
           piece(special_.unk), " for unknown words");
-  frame_ = {{special_.cls}, {special_.sep}, {}, {special_.sep}};
-  if (mpnet) frame_.before_pair = {special_.sep};
+
+  std::vector<TokenFinder::Pattern> patterns;
+  for (const AddedToken& token : special_.added) {
+    if (!token.normalized) continue;
+    TokenFinder::Pattern pattern{.text = {}, .token = &token};
+    for (const Character& character : normalized(token.content, 0))
+      append_utf8(character.code, pattern.text);
+    require(!pattern.text.empty(), "tokenizer", dir, ": nothing is left of the added token ",
+            shown(token.content), " when it is normalised: not supported");
+    normalized_contents_.emplace(token.id, pattern.text);
+    patterns.push_back(std::move(pattern));
+  }
+  // Of tokens that become equal a special one counts, else that with the least id. Hugging Face's
+  // choice differs from one load to the next.
+  std::stable_partition(patterns.begin(), patterns.end(),
+                        [](const TokenFinder::Pattern& x) { return x.token->special; });
+  normalized_tokens_ = TokenFinder(std::move(patterns));
 }
 
 void WordPiece::set_vocabulary(std::vector<std::string> pieces) {
@@ -128,12 +152,35 @@ std::vector<Character> WordPiece::normalized(std::string_view text, size_t offse
 void WordPiece::append_tokens(std::string_view text, size_t offset, std::vector<Token>& out) const {
   const std::vector<Character> characters = normalized(text, offset);
   const Word all(characters);
+  if (normalized_tokens_.empty()) {
+    append_words(all, out);
+    return;
+  }
+  std::string bytes;
+  std::vector<size_t> numbers;  // of the characters that bytes belong to
+  for (size_t n = 0; n < all.size(); ++n) {
+    append_utf8(all[n].code, bytes);
+    numbers.resize(bytes.size(), n);
+  }
+  numbers.push_back(all.size());
+  for (const Segment& segment : normalized_tokens_.split(bytes)) {
+    const size_t begin = numbers[segment.bytes.begin], end = numbers[segment.bytes.end];
+    const Word part = all.subspan(begin, end - begin);
+    if (segment.token == nullptr) {
+      append_words(part, out);
+    } else {
+      out.push_back({segment.token->id, {part.front().begin, part.back().end}});
+    }
+  }
+}
+
+void WordPiece::append_words(Word words, std::vector<Token>& out) const {
   size_t begin = 0;  // of the word that is being read
-  for (size_t at = 0; at <= all.size(); ++at) {
-    const bool punctuation = at < all.size() && is_punctuation(all[at].code);
-    if (at < all.size() && !punctuation && !is_space(all[at].code)) continue;
-    if (at > begin) append_word(all.subspan(begin, at - begin), out);
-    if (punctuation) append_word(all.subspan(at, 1), out);
+  for (size_t at = 0; at <= words.size(); ++at) {
+    const bool punctuation = at < words.size() && is_punctuation(words[at].code);
+    if (at < words.size() && !punctuation && !is_space(words[at].code)) continue;
+    if (at > begin) append_word(words.subspan(begin, at - begin), out);
+    if (punctuation) append_word(words.subspan(at, 1), out);
     begin = at + 1;
   }
 }
@@ -172,7 +219,8 @@ void WordPiece::append_word(Word word, std::vector<Token>& out) const {
 std::string WordPiece::decode_run(std::span<const int64_t> ids) const {
   std::string out;
   for (const int64_t id : ids) {
-    std::string piece = vocabulary_piece(id);
+    const auto found = normalized_contents_.find(id);
+    std::string piece = found == normalized_contents_.end() ? this->piece(id) : found->second;
     if (out.empty()) {
       out = piece;
     } else if (piece.starts_with(kContinues)) {

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "locant/text/added_tokens.h"
+#include "locant/text/token_finder.h"
 #include "locant/text/tokenizer.h"
 #include "locant/text/unicode.h"
 
@@ -22,8 +24,8 @@ enum class WordPieceFamily : uint8_t { bert, mpnet };
 
 class WordPiece final : public Tokenizer {
  public:
-  // vocab.txt, or tokenizer.json if there is none; and of tokenizer_config.json do_lower_case,
-  // strip_accents, tokenize_chinese_chars.
+  // vocab.txt, or tokenizer.json if there is none, which may list added tokens besides; and of
+  // tokenizer_config.json do_lower_case, strip_accents, tokenize_chinese_chars.
   WordPiece(const std::string& dir, WordPieceFamily family);
 
   const char* name() const override { return "wordpiece"; }
@@ -39,7 +41,10 @@ class WordPiece final : public Tokenizer {
   int64_t vocabulary_size() const override { return static_cast<int64_t>(pieces_.size()); }
 
   void set_vocabulary(std::vector<std::string> pieces);
+  void set_special_tokens(const std::string& dir, const std::vector<Config>& listed,
+                          const TokenNames& names);
   std::vector<Character> normalized(std::string_view text, size_t offset) const;
+  void append_words(Word words, std::vector<Token>& out) const;
   void append_word(Word word, std::vector<Token>& out) const;
 
   bool lower_case_ = true, strip_accents_ = true, split_chinese_ = true;
@@ -47,6 +52,8 @@ class WordPiece final : public Tokenizer {
   std::unordered_map<std::string_view, int64_t> begins_;     // as they are
   std::unordered_map<std::string_view, int64_t> continues_;  // those with ##, without it
   size_t longest_ = 0;                                       // bytes of the longest piece
+  TokenFinder normalized_tokens_;  // added tokens that are looked for in normalised text
+  std::unordered_map<int64_t, std::string> normalized_contents_;  // those of these tokens, by id
 };
 
 }  // namespace locant::inline v0
