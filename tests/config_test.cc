@@ -43,6 +43,18 @@ TEST(Configs, GiveValuesByType) {
   EXPECT_EQ(config.keys().size(), 10u);
 }
 
+TEST(Configs, TellNullFromMissingAndReadListsOfAnyKinds) {
+  const Config config = Config::parse(R"({"a":null,"b":["x",{"y":7},2]})", "c");
+  EXPECT_TRUE(config.is_null("a") && !config.has("a"));
+  EXPECT_FALSE(config.is_null("b") || config.is_null("c"));
+  const Config items = config.items("b");
+  EXPECT_EQ(items.text("0"), "x");
+  EXPECT_EQ(items.child("1").integer("y"), 7);
+  EXPECT_FALSE(items.has("3"));
+  EXPECT_EQ(message_of([&] { items.text("2"); }), "[config] c: b.2 must be a string, got 2");
+  EXPECT_EQ(message_of([&] { config.items("d"); }), "[config] c: d is missing; it must be a list");
+}
+
 TEST(BadConfigs, KeysAndTypes) {
   const auto heads = [](const Config& c) { c.integer("heads", 1, 64); };
   EXPECT_EQ(complaint("{}", heads), "heads is missing; it must be an integer from 1 to 64");
