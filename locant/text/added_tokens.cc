@@ -209,9 +209,9 @@ SpecialTokens read_special_tokens(const std::string& dir, const std::vector<Conf
   return out;
 }
 
-bool cuts_at_the_left(const Config& config) {
+bool cuts_at_the_left(const Config& config, bool usual) {
   constexpr const char* kSide = "truncation_side";
-  return config.has(kSide) && config.choice(kSide, {"left", "right"}) == "left";
+  return config.has(kSide) ? config.choice(kSide, {"left", "right"}) == "left" : usual;
 }
 
 }  // namespace locant::inline v0

@@ -26,7 +26,7 @@ SpecialTokens read_special_tokens(const std::string& dir, const std::vector<Conf
                                   int64_t size, const TokenNames& names,
                                   const std::function<int64_t(const std::string&)>& find);
 
-// truncation_side of tokenizer_config.json.
-bool cuts_at_the_left(const Config& config);
+// truncation_side of tokenizer_config.json; `usual` if it does not say.
+bool cuts_at_the_left(const Config& config, bool usual = false);
 
 }  // namespace locant::inline v0

@@ -38,6 +38,18 @@ void require_ok(const std::string& what, const Call& call) {
   fail("tokenizer", what, shown(reason));
 }
 
+// An added token as text: its ▁ are spaces, and the one that a text begins with is not the text's.
+std::string with_spaces(std::string_view content, bool first) {
+  if (first && content.starts_with(kSpace)) content.remove_prefix(kSpace.size());
+  std::string out;
+  for (size_t at = 0; at < content.size();) {
+    const bool space = content.substr(at).starts_with(kSpace);
+    out += space ? ' ' : content[at];
+    at += space ? kSpace.size() : 1;
+  }
+  return out;
+}
+
 // normalizer_spec.add_dummy_prefix = false as a message of its own: behind a model's bytes it is
 // merged with what they say.
 constexpr std::string_view kNoPrefix("\x1a\x02\x18\x00", 4);
@@ -204,8 +216,8 @@ std::string SentencePiece::decode_run(std::span<const int64_t> ids) const {
     size_t end = begin;
     while (end < ids.size() && added_token(ids[end]) == nullptr) ++end;
     if (end > begin) out += decode_stretch(ids.subspan(begin, end - begin), begin == 0);
-    if (end < ids.size()) out += added_token(ids[end++])->content;
-    begin = end;
+    if (end < ids.size()) out += with_spaces(added_token(ids[end])->content, end == 0);
+    begin = end + 1;
   }
   return out;
 }

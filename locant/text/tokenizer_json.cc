@@ -114,6 +114,8 @@ WordPieceFile read_wordpiece_json(const std::string& dir, bool roberta) {
     normalizer.reject("clean_text", std::string("must be true") + kAdvice);
   out.pieces = pieces_of(model);
   if (file.has("added_tokens")) out.added = file.children("added_tokens");
+  if (file.has("truncation"))
+    out.cut_left = file.child("truncation").text_or("direction", "Right") == "Left";
   out.lower_case = normalizer.flag_or("lowercase", true);
   out.strip_accents = normalizer.flag_or("strip_accents", out.lower_case);
   out.split_chinese = normalizer.flag_or("handle_chinese_chars", true);

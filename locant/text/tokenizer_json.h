@@ -15,6 +15,7 @@ struct WordPieceFile {
   std::vector<Config> added;        // entries of added_tokens
   TokenNames names;                 // what it calls special tokens itself
   bool lower_case = true, split_chinese = true, strip_accents = true;
+  bool cut_left = false;  // texts that are too long lose their beginning
 };
 
 // What kind of vocabulary the folder's tokenizer.json holds: "WordPiece", "Unigram", "BPE"; empty

@@ -76,7 +76,7 @@ WordPiece::WordPiece(const std::string& dir, WordPieceFamily family) {
   TokenNames names = std::move(file.names);
   names.merge(names_of(family));
   set_special_tokens(dir, file.added, names);
-  cut_left_ = cuts_at_the_left(config);
+  cut_left_ = cuts_at_the_left(config, file.cut_left);
   frame_ = {{special_.cls}, {special_.sep}, {}, {special_.sep}};
   if (mpnet) frame_.before_pair = {special_.sep};
 }
