@@ -33,7 +33,7 @@ class OpenMpExecutor final : public Executor {
       for (int64_t index = 0; index < count; ++index) body(index, 0);
       return;
     }
-    Team team{.runtime = runtime_, .count = count, .body = body};
+    Team team{.runtime = runtime_, .count = count, .body = body, .error = {}};
     const auto size = static_cast<unsigned>(std::min<int64_t>(threads_, count));
     runtime_.parallel([](void* data) { static_cast<Team*>(data)->run(); }, &team, size, 0);
     if (team.error) std::rethrow_exception(team.error);
