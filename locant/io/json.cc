@@ -1,6 +1,6 @@
 #include "locant/io/json.h"
 
-#include <unordered_set>
+#include <set>
 #include <vector>
 
 #include "locant/core/error.h"
@@ -65,7 +65,8 @@ class Watch {
 
   const std::string_view scope_;
   const std::string& source_;
-  std::vector<std::unordered_set<std::string>> keys_;  // of each object or list that is open
+  // Of each object or list that is open. Not hashed: a file could be made of keys that collide.
+  std::vector<std::set<std::string>> keys_;
 };
 
 }  // namespace
