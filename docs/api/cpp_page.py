@@ -25,7 +25,7 @@ OWN_ENCODINGS = [  # what an encoding of one's own is written with
     "encodings/reference.h", "encodings/checks.h", "encodings/absolute.h",
     "encodings/gradient_sums.h", "encodings/phasor.h", "encodings/relative_reference.h",
     "encodings/relative_sinusoid.h", "core/fields.h", "core/memory.h", "core/overlap.h",
-    "core/stored_type.h", "core/api.h",
+    "core/stored_type.h", "core/api.h", "core/sanitizer.h",
 ]  # fmt: skip
 
 

@@ -10,18 +10,15 @@
 #include <new>
 #include <tuple>
 
+#include "locant/core/sanitizer.h"
+
 namespace locant::inline v0 {
 namespace {
 
 constexpr size_t kLine = 128;
 constexpr size_t kPage = 4096;
 constexpr size_t kSmallest = size_t{128} << 10;  // below this malloc keeps blocks by itself
-#if defined(__has_feature)  // clang's way to tell
-#define LOCANT_HAS_FEATURE(name) __has_feature(name)
-#else
-#define LOCANT_HAS_FEATURE(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || LOCANT_HAS_FEATURE(address_sanitizer)
+#if LOCANT_WATCHED
 constexpr size_t kMostKept = 0;  // it is to see what is used after it was given back
 #else
 constexpr size_t kMostKept = size_t{64} << 20;  // of memory that nobody uses

@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <new>
 
-#if defined(__has_feature)  // clang's way to tell
-#define LOCANT_HAS_FEATURE(name) __has_feature(name)
-#else
-#define LOCANT_HAS_FEATURE(name) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || LOCANT_HAS_FEATURE(address_sanitizer)
+#include "locant/core/sanitizer.h"
+
+#if LOCANT_WATCHED
 extern "C" void __asan_poison_memory_region(const volatile void* data, size_t bytes);
 extern "C" void __asan_unpoison_memory_region(const volatile void* data, size_t bytes);
-#define LOCANT_WATCHED 1
-#else
-#define LOCANT_WATCHED 0
 #endif
 
 namespace locant::inline v0 {
