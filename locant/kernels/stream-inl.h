@@ -62,7 +62,7 @@ HWY_INLINE void GemmPanelAhead(size_t depth, const float* HWY_RESTRICT a, ptrdif
     });
   };
   const size_t lines = (ahead.share * kRounds + depth - 1) / depth;  // per request
-  constexpr size_t kNext = kMaxRows * kRounds / kLine;     // rows per request
+  constexpr size_t kNext = kMaxRows * kRounds / kLine;               // rows per request
   const float* next = ahead.rows;
   for (size_t t = 0; t + kRounds <= depth; t += kRounds) {
     const float* until = std::min(ahead.at + lines * kLine, ahead.end);

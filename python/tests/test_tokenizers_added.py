@@ -47,6 +47,14 @@ def assert_same(folder, peer, texts):
     return ours
 
 
+def assert_same_decoded(peer, texts, ours):
+    for text, mine in zip(texts, ours, strict=True):
+        theirs = peer.decode(
+            mine["ids"], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        assert mine["decoded"] == theirs, text
+
+
 @pytest.mark.parametrize("keep", [True, False], ids=["vocab.txt", "tokenizer.json"])
 @pytest.mark.parametrize("lower", [True, False], ids=["uncased", "cased"])
 def test_added_tokens_are_found_in_normalised_text(bert, lower, keep):
@@ -122,11 +130,7 @@ def test_special_tokens_are_read_from_every_file_that_names_them(bert, files):
     texts = ["fox[E1]dog", "fox [E1] dog", "<new> fox <x>", "fox [MASK] dog[MASK]", "covid Covid[e1]",
              "[CLS][SEP]"]  # fmt: skip
     ours = assert_same(bert, peer, texts)
-    for text, mine in zip(texts, ours, strict=True):
-        theirs = peer.decode(
-            mine["ids"], skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        assert mine["decoded"] == theirs, text
+    assert_same_decoded(peer, texts, ours)
 
 
 def test_every_character_beside_a_token_that_must_stand_alone(bert):
@@ -237,11 +241,7 @@ def test_a_folder_of_transformers_5_with_the_model_beside_it_keeps_its_added_tok
     else:
         texts += ["a<extra_id_0>b <extra_id_99>", "<extra_id_7><tool>"]
     ours = assert_same(saved, peer, texts)
-    for text, mine in zip(texts, ours, strict=True):
-        theirs = peer.decode(
-            mine["ids"], skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        assert mine["decoded"] == theirs, text
+    assert_same_decoded(peer, texts, ours)
 
 
 def test_t5_s_old_config_lists_its_sentinels_in_another_order(tmp_path):
